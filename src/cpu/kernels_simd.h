@@ -1,0 +1,259 @@
+// The vector kernels, written once over a register type; each instruction set's file gives that type and its own flags.
+// Included only by kernels_avx2.cpp and kernels_avx512.cpp. Everything here has internal linkage and no library function
+// is called, so that no code compiled with those flags can be linked into the rest of the program.
+#pragma once
+
+#include <immintrin.h>
+
+#include "cpu/kernels.h"
+
+namespace gemmatrace::cpu {
+namespace {
+
+// --- eight lanes: tails, folds, softmax ---
+
+inline __m256 load8(const float* values) { return _mm256_loadu_ps(values); }
+inline __m256 load8(const uint16_t* values) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline float load1(const float* value) { return *value; }
+inline float load1(const uint16_t* value) {
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(static_cast<uint32_t>(*value) << 16))));
+}
+inline float fma1(float a, float b, float c) {
+    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+}
+
+// Lane k + half added to lane k for halves 4, 2, 1.
+inline float fold8(__m256 sums) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// Nearest bf16, ties to even, kept as floats; NaN stays NaN.
+inline __m256 round8(__m256 values) {
+    const __m256i bits = _mm256_castps_si256(values);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i bumped = _mm256_add_epi32(bits, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd));
+    const __m256 rounded = _mm256_castsi256_ps(_mm256_and_si256(bumped, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+    return _mm256_blendv_ps(rounded, values, _mm256_cmp_ps(values, values, _CMP_UNORD_Q));
+}
+inline float round1(float value) { return _mm256_cvtss_f32(round8(_mm256_set1_ps(value))); }
+
+inline __m256 exp_of_distance8(__m256 distance) {
+    const __m256 q = _mm256_round_ps(_mm256_mul_ps(distance, _mm256_set1_ps(kLog2E)),
+                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256 r = _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2Low), _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2High), distance));
+    __m256 u = _mm256_set1_ps(kExpPolynomial[0]);
+    for (int term = 1; term < 6; ++term) u = _mm256_fmadd_ps(u, r, _mm256_set1_ps(kExpPolynomial[term]));
+    const __m256 mantissa = _mm256_add_ps(_mm256_set1_ps(1.0F), _mm256_fmadd_ps(_mm256_mul_ps(r, r), u, r));
+    // 2^q in two factors, so that results below the normal range round once
+    const __m256i exponent = _mm256_cvtps_epi32(q);
+    const __m256i half = _mm256_srai_epi32(exponent, 1);
+    const auto power = [](__m256i e) {
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
+    };
+    const __m256 value = _mm256_mul_ps(_mm256_mul_ps(mantissa, power(half)), power(_mm256_sub_epi32(exponent, half)));
+    return _mm256_and_ps(value, _mm256_cmp_ps(distance, _mm256_set1_ps(kExpFloor), _CMP_GE_OQ));
+}
+
+inline void softmax_simd(float* scores, int64_t count, bool round) {
+    __m256 largest = _mm256_set1_ps(-__builtin_inff());
+    for (int64_t index = 0; index < count; index += 8) largest = _mm256_max_ps(largest, load8(scores + index));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(largest), _mm256_extractf128_ps(largest, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    four = _mm_max_ss(four, _mm_shuffle_ps(four, four, 1));
+    largest = _mm256_set1_ps(_mm_cvtss_f32(four));
+    __m256 sums = _mm256_setzero_ps();
+    for (int64_t index = 0; index < count; index += 8) {
+        const __m256 value = exp_of_distance8(_mm256_sub_ps(load8(scores + index), largest));
+        _mm256_storeu_ps(scores + index, value);
+        sums = _mm256_add_ps(sums, value);
+    }
+    const __m256 factor = _mm256_set1_ps(1.0F / fold8(sums));
+    for (int64_t index = 0; index < count; index += 8) {
+        const __m256 value = _mm256_mul_ps(load8(scores + index), factor);
+        _mm256_storeu_ps(scores + index, round ? round8(value) : value);
+    }
+}
+
+// --- products ---
+
+// What dot64 adds for the columns beyond the last multiple of 64.
+template <typename Element>
+float add_tail(float total, const float* x, const Element* weights, int64_t columns) {
+    const int64_t columns64 = columns / 64 * 64;
+    const int64_t columns16 = columns / 16 * 16;
+    __m256 rest = _mm256_setzero_ps();
+    for (int64_t column = columns64; column < columns16; column += 8) {
+        rest = _mm256_fmadd_ps(load8(x + column), load8(weights + column), rest);
+    }
+    total += fold8(rest);
+    for (int64_t column = columns16; column < columns; ++column) {
+        total = fma1(x[column], load1(weights + column), total);
+    }
+    return total;
+}
+
+// The 64 sums in kGroups registers, register g holding sums [g * width, (g + 1) * width), folded to one.
+template <typename V>
+float fold64(typename V::Register (&sums)[V::kGroups]) {
+    for (int half = V::kGroups / 2; half >= 1; half /= 2) {
+        for (int group = 0; group < half; ++group) sums[group] = V::add(sums[group], sums[group + half]);
+    }
+    return fold8(V::fold_to_8(sums[0]));
+}
+
+// One output: a single sequential stream over the weight row, all 64 sums in registers.
+template <typename V, typename Element>
+float dot64(const float* x, const Element* weights, int64_t columns) {
+    typename V::Register sums[V::kGroups];
+    for (auto& sum : sums) sum = V::zero();
+    const int64_t columns64 = columns / 64 * 64;
+    for (int64_t column = 0; column < columns64; column += 64) {
+        for (int group = 0; group < V::kGroups; ++group) {
+            const int64_t at = column + group * V::kWidth;
+            sums[group] = V::fma(V::load(x + at), V::load(weights + at), sums[group]);
+        }
+    }
+    return add_tail(fold64<V>(sums), x, weights, columns);
+}
+
+// A tile of outputs: one group of sums at a time over all columns, each output's sums of that group in one register.
+template <typename V, typename Element, int kRows, int kTokens>
+void tile(const float* x, size_t x_stride, const Element* weights, int64_t columns, float* out, size_t out_stride,
+          bool round) {
+    typename V::Register groups[kRows][kTokens][V::kGroups];
+    const int64_t columns64 = columns / 64 * 64;
+    for (int group = 0; group < V::kGroups; ++group) {
+        typename V::Register sums[kRows][kTokens];
+        for (auto& row : sums) {
+            for (auto& sum : row) sum = V::zero();
+        }
+        for (int64_t column = group * V::kWidth; column < columns64; column += 64) {
+            typename V::Register loaded[kRows];
+            for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + row * columns + column);
+            for (int token = 0; token < kTokens; ++token) {
+                const typename V::Register values = V::load(x + token * x_stride + column);
+                for (int row = 0; row < kRows; ++row) sums[row][token] = V::fma(values, loaded[row], sums[row][token]);
+            }
+        }
+        for (int row = 0; row < kRows; ++row) {
+            for (int token = 0; token < kTokens; ++token) groups[row][token][group] = sums[row][token];
+        }
+    }
+    for (int row = 0; row < kRows; ++row) {
+        for (int token = 0; token < kTokens; ++token) {
+            const float sum = add_tail(fold64<V>(groups[row][token]), x + token * x_stride, weights + row * columns, columns);
+            out[token * out_stride + row] = round ? round1(sum) : sum;
+        }
+    }
+}
+
+// Tiles over all tokens for kRows rows.
+template <typename V, typename Element, int kRows>
+void row_block(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns, float* out,
+               size_t out_stride, bool round) {
+    int32_t token = 0;
+    for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
+        tile<V, Element, kRows, V::kTileTokens>(x + token * x_stride, x_stride, weights, columns,
+                                                out + token * out_stride, out_stride, round);
+    }
+    for (; token + 2 <= tokens; token += 2) {
+        tile<V, Element, kRows, 2>(x + token * x_stride, x_stride, weights, columns, out + token * out_stride, out_stride,
+                                   round);
+    }
+    for (; token < tokens; ++token) {
+        for (int row = 0; row < kRows; ++row) {
+            const float sum = dot64<V>(x + token * x_stride, weights + row * columns, columns);
+            out[token * out_stride + row] = round ? round1(sum) : sum;
+        }
+    }
+}
+
+template <typename V, typename Element>
+void linear_simd(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns,
+                 int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round) {
+    int64_t row = row_begin;
+    if (tokens > 1) {
+        for (; row + V::kTileRows <= row_end; row += V::kTileRows) {
+            row_block<V, Element, V::kTileRows>(x, x_stride, tokens, weights + row * columns, columns, out + row,
+                                                out_stride, round);
+        }
+    }
+    for (; row < row_end; ++row) {
+        row_block<V, Element, 1>(x, x_stride, tokens, weights + row * columns, columns, out + row, out_stride, round);
+    }
+}
+
+// --- attention ---
+
+template <typename V, typename Element>
+void scores_simd(const float* q, const Element* keys, size_t key_stride, int64_t count, int32_t head_dim, float* out,
+                 bool round) {
+    for (int64_t key = 0; key < count; ++key) {
+        const float sum = dot64<V>(q, keys + key * key_stride, head_dim);
+        out[key] = round ? round1(sum) : sum;
+    }
+}
+
+// The four sums of kRegisters registers' worth of columns, over all keys.
+template <typename V, typename Element, int kRegisters>
+void accumulate_columns(const float* probabilities, const Element* values, size_t value_stride, int64_t count,
+                        int32_t head_dim, int64_t first_position, float* sums) {
+    typename V::Register block[4][kRegisters];
+    for (int sum = 0; sum < 4; ++sum) {
+        for (int part = 0; part < kRegisters; ++part) block[sum][part] = V::load(sums + sum * head_dim + part * V::kWidth);
+    }
+    const auto add_key = [&](int64_t key, typename V::Register (&sum)[kRegisters]) {
+        const typename V::Register probability = V::broadcast(probabilities[key]);
+        const Element* value = values + key * value_stride;
+        for (int part = 0; part < kRegisters; ++part) {
+            sum[part] = V::fma(probability, V::load(value + part * V::kWidth), sum[part]);
+        }
+    };
+    int64_t key = 0;
+    for (; key < count && (first_position + key) % 4 != 0; ++key) add_key(key, block[(first_position + key) % 4]);
+    for (; key + 4 <= count; key += 4) {
+        add_key(key, block[0]);
+        add_key(key + 1, block[1]);
+        add_key(key + 2, block[2]);
+        add_key(key + 3, block[3]);
+    }
+    for (; key < count; ++key) add_key(key, block[(first_position + key) % 4]);
+    for (int sum = 0; sum < 4; ++sum) {
+        for (int part = 0; part < kRegisters; ++part) V::store(sums + sum * head_dim + part * V::kWidth, block[sum][part]);
+    }
+}
+
+template <typename V, typename Element>
+void accumulate_simd(const float* probabilities, const Element* values, size_t value_stride, int64_t count,
+                     int32_t head_dim, int64_t first_position, float* sums) {
+    constexpr int kBlock = V::kSumRegisters * V::kWidth;
+    int32_t column = 0;
+    for (; column + kBlock <= head_dim; column += kBlock) {
+        accumulate_columns<V, Element, V::kSumRegisters>(probabilities, values + column, value_stride, count, head_dim,
+                                                         first_position, sums + column);
+    }
+    for (; column + V::kWidth <= head_dim; column += V::kWidth) {
+        accumulate_columns<V, Element, 1>(probabilities, values + column, value_stride, count, head_dim, first_position,
+                                          sums + column);
+    }
+    for (; column < head_dim; ++column) {
+        for (int64_t key = 0; key < count; ++key) {
+            float* sum = sums + (first_position + key) % 4 * head_dim + column;
+            *sum = fma1(probabilities[key], load1(values + key * value_stride + column), *sum);
+        }
+    }
+}
+
+template <typename V>
+constexpr Kernels simd_table() {
+    return {linear_simd<V, uint16_t>,     linear_simd<V, float>,     scores_simd<V, uint16_t>, scores_simd<V, float>,
+            accumulate_simd<V, uint16_t>, accumulate_simd<V, float>, softmax_simd};
+}
+
+}  // namespace
+}  // namespace gemmatrace::cpu
