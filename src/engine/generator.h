@@ -4,47 +4,44 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "cpu/runner.h"
+#include "engine/sampling_parameters.h"
 
 namespace gemmatrace::engine {
 
-// How the next token is chosen. temperature 0 is greedy: the reference's decision rule (model/decision.h).
-struct SamplingParameters {
-    double temperature = 0.0;
-    int32_t top_k = 0;    // 0: no limit
-    double top_p = 1.0;
-    double min_p = 0.0;
-    uint64_t seed = 0;
-};
-
 struct GenerationRequest {
-    std::vector<int32_t> prompt_ids;
+    std::vector<int32_t> prompt_ids;  // run at the end of the slot, which may hold the tokens before them
     int64_t max_tokens = 256;
     SamplingParameters sampling;
-    std::vector<int32_t> stop_ids;        // generation ends before one of these is added
-    std::vector<int32_t> suppress_ids;    // never chosen, in greedy too
-    int32_t top_logits = 0;               // record the K best pre-softcap logits of each step
+    std::vector<int32_t> stop_ids;      // generation ends before one of these is added
+    std::vector<int32_t> suppress_ids;  // never chosen, in greedy too
+    int32_t top_logits = 0;             // record the K best pre-softcap logits of each step
+    std::function<bool()> should_stop;  // asked between chunks of the prompt and between tokens; may be null
 };
 
 enum class FinishReason { stop, length, cancelled };
 
 struct GenerationResult {
-    std::vector<int32_t> token_ids;       // without the stop token
+    std::vector<int32_t> token_ids;  // without the stop token
     FinishReason finish_reason = FinishReason::length;
-    std::optional<int32_t> stop_id;       // the stop token that ended it
+    std::optional<int32_t> stop_id;                                  // the stop token that ended it
     std::vector<std::vector<std::pair<int32_t, float>>> top_logits;  // [step][k], best first, lowest id on ties
-    double prefill_seconds = 0.0;
-    double decode_seconds = 0.0;
+    double prefill_seconds = 0.0;                                    // until the logits of the last prompt token
+    double decode_seconds = 0.0;                                     // all that came after
 };
 
-// on_token is called with each new id and answers false to stop (a stop string matched, or the user interrupted);
-// a null function means never. Throws Error(bad_request) for an empty prompt or an id outside the vocabulary,
-// Error(too_long) with both numbers when prompt and max_tokens do not fit the model.
+// Throws Error(too_long) with all numbers when prompt and max_tokens together are more than the context holds.
+void check_context(int64_t prompt_tokens, int64_t max_tokens, int64_t context_tokens);
+
+// Generates until a stop id, max_tokens, on_token answering false, or should_stop. on_token is called with each new id
+// and answers false to stop (a stop string matched, or the user interrupted); a null function means never. Afterwards
+// the slot holds what it held, the prompt and the generated tokens except the last one, which had no need to be run
+// (fewer when cancelled: slot.length() says how many). The top logits of the step that chose a stop id are recorded
+// too. Throws Error(bad_request) for an empty prompt or an id outside the vocabulary, Error(too_long) with both numbers
+// when prompt and max_tokens do not fit the slot; the slot is unchanged then.
 GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const GenerationRequest& request,
                           const std::function<bool(int32_t)>& on_token);
 

@@ -1,0 +1,102 @@
+// The loop from prompt to reply: prefill once, then choose and run one token after the other.
+#include "engine/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/error.h"
+#include "engine/sampler.h"
+#include "engine/top_logits.h"
+
+namespace gemmatrace::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Room reserved for results before the first token; longer answers grow it a few times.
+constexpr int64_t kReservedTokens = 4096;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void check_request(const cpu::Runner& runner, const cpu::Slot& slot, const GenerationRequest& request) {
+    if (request.prompt_ids.empty()) {
+        throw Error(ErrorCode::bad_request, "the prompt is empty", {{"field", "prompt"}},
+                    "give at least one token; a text prompt gets its BOS token by itself");
+    }
+    if (request.max_tokens < 0) {
+        throw Error(ErrorCode::bad_request, fmt::format("max_tokens must be 0 or more, not {}", request.max_tokens),
+                    {{"field", "max_tokens"}});
+    }
+    if (request.top_logits < 0) {
+        throw Error(ErrorCode::bad_request, fmt::format("top_logits must be 0 or more, not {}", request.top_logits),
+                    {{"field", "top_logits"}});
+    }
+    const int32_t vocab_size = runner.config().vocab_size;
+    for (size_t position = 0; position < request.prompt_ids.size(); ++position) {
+        const int32_t id = request.prompt_ids[position];
+        if (id >= 0 && id < vocab_size) continue;
+        throw Error(ErrorCode::bad_request,
+                    fmt::format("token id {} at position {} of the prompt is outside the vocabulary of {} ids", id,
+                                position, vocab_size),
+                    {{"field", "prompt"}}, fmt::format("use ids from 0 to {}", vocab_size - 1));
+    }
+    check_context(slot.length() + static_cast<int64_t>(request.prompt_ids.size()), request.max_tokens, slot.capacity());
+}
+
+}  // namespace
+
+void check_context(int64_t prompt_tokens, int64_t max_tokens, int64_t context_tokens) {
+    if (prompt_tokens <= context_tokens && max_tokens <= context_tokens - prompt_tokens) return;
+    throw Error(ErrorCode::too_long,
+                fmt::format("{} prompt tokens and {} to generate do not fit into a context of {} tokens", prompt_tokens,
+                            max_tokens, context_tokens),
+                {{"prompt_tokens", std::to_string(prompt_tokens)},
+                 {"max_tokens", std::to_string(max_tokens)},
+                 {"context_tokens", std::to_string(context_tokens)}},
+                "shorten the prompt or ask for fewer tokens");
+}
+
+GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const GenerationRequest& request,
+                          const std::function<bool(int32_t)>& on_token) {
+    check_request(runner, slot, request);
+    Sampler sampler(request.sampling, runner.config().final_softcap, runner.precision(), request.suppress_ids);
+    GenerationResult result;
+    if (request.max_tokens == 0) return result;
+    result.token_ids.reserve(static_cast<size_t>(std::min(request.max_tokens, kReservedTokens)));
+
+    const auto prefill_start = Clock::now();
+    std::span<const float> logits = runner.extend(slot, request.prompt_ids, request.should_stop);
+    result.prefill_seconds = seconds_since(prefill_start);
+    if (logits.empty()) {
+        result.finish_reason = FinishReason::cancelled;
+        return result;
+    }
+
+    const auto decode_start = Clock::now();
+    const std::array<cpu::Slot*, 1> slots{&slot};
+    while (true) {
+        const int32_t id = sampler.choose(logits);
+        if (request.top_logits > 0) result.top_logits.push_back(best_logits(logits, request.top_logits));
+        if (std::ranges::find(request.stop_ids, id) != request.stop_ids.end()) {
+            result.finish_reason = FinishReason::stop;
+            result.stop_id = id;
+            break;
+        }
+        result.token_ids.push_back(id);
+        const bool goes_on = (!on_token || on_token(id)) && !(request.should_stop && request.should_stop());
+        if (!goes_on) {
+            result.finish_reason = FinishReason::cancelled;
+            break;
+        }
+        if (static_cast<int64_t>(result.token_ids.size()) == request.max_tokens) break;
+        const std::array<int32_t, 1> ids{id};
+        logits = runner.decode(slots, ids);
+    }
+    result.decode_seconds = seconds_since(decode_start);
+    return result;
+}
+
+}  // namespace gemmatrace::engine

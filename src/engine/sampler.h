@@ -1,0 +1,56 @@
+// Chooses the next token from one row of logits: greedily, or drawn as Transformers' sampling filters would.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/sampling_parameters.h"
+#include "model/precision.h"
+
+namespace gemmatrace::engine {
+
+// Checks the ranges a request may ask for. Throws Error(bad_request) naming the field.
+void check_sampling(const SamplingParameters& parameters);
+
+// One per sequence. Draws are counted: the n-th draw depends on the seed, on n and on the logits alone, so a request
+// with a seed can be repeated. Buffers are kept between calls; nothing is allocated per token after the first.
+class Sampler {
+  public:
+    // softcap and precision: the model's, because filters and draws work on the capped logits as the reference has
+    // them. suppress_ids never win, in greedy too; ids outside the vocabulary are ignored.
+    Sampler(const SamplingParameters& parameters, std::optional<double> softcap, model::Precision precision,
+            std::vector<int32_t> suppress_ids);
+
+    // The next id. logits: [vocab_size], before the cap. temperature 0: model::greedy_token. Otherwise, in the order of
+    // Transformers 5.13 (generation/logits_process.py): suppressed ids out, divide by temperature, top_k (ties of the
+    // k-th stay), top_p (lowest id first among ties), min_p, softmax, one draw. Throws Error(internal) if a logit is
+    // NaN or none is left to choose.
+    int32_t choose(std::span<const float> logits);
+
+  private:
+    struct Candidate {
+        float score;  // capped, divided by the temperature; after weigh() its unnormalised probability
+        int32_t id;
+    };
+
+    float score(float logit) const;
+    float smallest_logit_scoring_as(float logit) const;
+    float kth_largest(std::span<const float> logits, int32_t k);
+    void gather(std::span<const float> logits);
+    double weigh();
+    double keep_top_p(double total_weight);
+    double keep_min_p();
+    bool is_suppressed(int32_t id) const;
+
+    SamplingParameters parameters_;
+    std::optional<double> softcap_;
+    model::Precision precision_;
+    std::vector<int32_t> suppress_ids_;  // ascending
+    uint64_t draws_ = 0;
+    std::vector<float> largest_;  // min-heap of the k largest logits
+    std::vector<Candidate> candidates_;
+};
+
+}  // namespace gemmatrace::engine
