@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "checkpoint/fields.h"
 #include "checkpoint/layer_overrides.h"
+#include "checkpoint/printable.h"
 #include "checkpoint/rope_fields.h"
 
 namespace gemmatrace::checkpoint {
@@ -44,9 +45,10 @@ const Family& find_family(const Fields& top) {
         if (family.model_type == *model_type) return family;
     }
     const bool is_drafter = model_type->starts_with("gemma4") && model_type->ends_with("_assistant");
-    throw top.error(ErrorCode::unsupported, "model_type",
-                    fmt::format("is \"{}\"{}", *model_type, is_drafter ? ", a drafter, not a model of its own" : ""),
-                    std::string(kRemedy));
+    throw top.error(
+        ErrorCode::unsupported, "model_type",
+        fmt::format("is \"{}\"{}", printable(*model_type), is_drafter ? ", a drafter, not a model of its own" : ""),
+        std::string(kRemedy));
 }
 
 // Options that are valid in Transformers but would need arithmetic that this program does not have.
@@ -61,7 +63,7 @@ void refuse_unsupported_text(const Fields& text) {
     refuse_unsupported(text);
     const std::string activation = text.text("hidden_activation", "gelu_pytorch_tanh");
     if (activation != "gelu_pytorch_tanh") {
-        throw text.error(ErrorCode::unsupported, "hidden_activation", fmt::format("is \"{}\"", activation),
+        throw text.error(ErrorCode::unsupported, "hidden_activation", fmt::format("is \"{}\"", printable(activation)),
                          "only gelu_pytorch_tanh is supported");
     }
     if (text.boolean("attention_bias", false)) {
@@ -73,8 +75,8 @@ void refuse_unsupported_text(const Fields& text) {
                          "only causal text models can be decoded");
     }
     if (bidirectional && *bidirectional != "vision") {
-        throw text.error(ErrorCode::corrupt, "use_bidirectional_attention", fmt::format("is \"{}\"", *bidirectional),
-                         "it must be \"vision\", \"all\" or null");
+        throw text.error(ErrorCode::corrupt, "use_bidirectional_attention",
+                         fmt::format("is \"{}\"", printable(*bidirectional)), "it must be \"vision\", \"all\" or null");
     }
 }
 
@@ -100,7 +102,7 @@ std::vector<AttentionKind> read_layer_types(const Fields& text) {
                 kinds.push_back(AttentionKind::sliding);
             } else {
                 throw text.error(ErrorCode::unsupported, "layer_types",
-                                 fmt::format("has {} for layer {}", dump_json(entry), kinds.size()),
+                                 fmt::format("has {} for layer {}", printable(dump_json(entry)), kinds.size()),
                                  "a layer may be sliding_attention or full_attention");
             }
         }

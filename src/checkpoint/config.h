@@ -33,20 +33,20 @@ struct LayerSpec {
     int32_t q_heads = 0;
     int32_t kv_heads = 0;
     int32_t head_dim = 0;
-    int32_t window = 0;       // keys a query sees with itself; 0: all before it
-    bool k_eq_v = false;      // values are the raw key projection
-    int32_t kv_layer = 0;     // layer whose keys and values are read: the own index, or the donor's
-    bool shares_kv = false;   // kv_layer is another layer; no k/v projections here
+    int32_t window = 0;      // keys a query sees with itself; 0: all before it
+    bool k_eq_v = false;     // values are the raw key projection
+    int32_t kv_layer = 0;    // layer whose keys and values are read: the own index, or the donor's
+    bool shares_kv = false;  // kv_layer is another layer; no k/v projections here
     int32_t ff = 0;
     std::optional<MoeSpec> moe;
 };
 
 struct ModelConfig {
-    std::string model_type;            // of the file's top level, e.g. "gemma4", "gemma4_unified", "gemma4_text"
-    bool is_text_only = false;         // a text export: no media towers, no placeholder rule
+    std::string model_type;     // of the file's top level, e.g. "gemma4", "gemma4_unified", "gemma4_text"
+    bool is_text_only = false;  // a text export: no media towers, no placeholder rule
     int32_t hidden_size = 0;
     int32_t vocab_size = 0;
-    int32_t ple_dim = 0;               // 0: no per-layer embeddings
+    int32_t ple_dim = 0;  // 0: no per-layer embeddings
     int32_t ple_vocab_size = 0;
     double rms_norm_eps = 1e-6;
     std::optional<double> final_softcap;
@@ -56,11 +56,11 @@ struct ModelConfig {
     RopeSpec full_rope;
     std::vector<LayerSpec> layers;
     bool tie_word_embeddings = true;
-    std::string dtype;                       // the checkpoint's own, e.g. "bfloat16"; may be empty
+    std::string dtype;  // the checkpoint's own, e.g. "bfloat16"; may be empty
     int32_t pad_token_id = 0;
     std::optional<int32_t> bos_token_id;
-    std::vector<int32_t> eos_token_ids;      // of config.json; generation_config.json overrides them
-    std::vector<int32_t> media_token_ids;    // image, audio, video placeholders: they read the row of pad (gemma4.md 2.1)
+    std::vector<int32_t> eos_token_ids;    // of config.json; generation_config.json overrides them
+    std::vector<int32_t> media_token_ids;  // image, audio, video placeholders: they read the row of pad (gemma4.md 2.1)
 
     const RopeSpec& rope(AttentionKind kind) const { return kind == AttentionKind::full ? full_rope : sliding_rope; }
 };

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/json.h"
+#include "checkpoint/printable.h"
 
 namespace gemmatrace::checkpoint {
 namespace {
@@ -40,7 +41,7 @@ const nlohmann::ordered_json* Fields::find(std::string_view key) const {
 }
 
 std::string Fields::field_name(std::string_view key) const {
-    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+    return path_.empty() ? printable(key) : fmt::format("{}.{}", path_, printable(key));
 }
 
 Error Fields::error(ErrorCode code, std::string_view key, const std::string& problem, std::string remedy) const {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "checkpoint/printable.h"
+
 namespace gemmatrace::checkpoint {
 namespace {
 
@@ -40,7 +42,7 @@ RopeSpec rope_of_type(const Fields& entry, const std::string& type, double share
         rope.rotated_pairs = static_cast<int32_t>(std::floor(share * dims.proportional / 2));
         rope.factor = entry.optional_number("factor", kFactors).value_or(1.0);
     } else {
-        throw entry.error(ErrorCode::unsupported, "rope_type", fmt::format("is \"{}\"", type),
+        throw entry.error(ErrorCode::unsupported, "rope_type", fmt::format("is \"{}\"", printable(type)),
                           "rope types default, linear and proportional are supported");
     }
     return rope;

@@ -14,8 +14,8 @@
 namespace gemmatrace::checkpoint {
 
 // config.json of a published size ("E2B", "E4B", "12B", "26B", "31B"; case does not matter), cut to the first `layers`
-// layers when given (the pattern of attention kinds and the share of KV-sharing layers are kept sensible, the last layer
-// stays full). Throws Error(bad_request) for an unknown size or an impossible number of layers.
+// layers when given (the pattern of attention kinds and the share of KV-sharing layers are kept sensible, the last
+// layer stays full). Throws Error(bad_request) for an unknown size or an impossible number of layers.
 nlohmann::ordered_json published_config(std::string_view size, std::optional<int32_t> layers = std::nullopt);
 
 // One tensor to write: its stored name, shape and how large its random values are.

@@ -8,13 +8,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_mapping.h"
 
 namespace gemmatrace::checkpoint {
 
-// Element types that safetensors files name; sub-byte types are refused when the header is read.
+// Element types that safetensors files name and this program can describe; the format's others (sub-byte, complex) are
+// refused when the header is read.
 enum class Dtype { bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean, f8_e4m3, f8_e5m2 };
 
 std::string_view dtype_name(Dtype dtype);  // as safetensors writes it, e.g. "BF16"
@@ -29,14 +31,20 @@ struct StoredTensor {
     size_t file_index = 0;  // into TensorStore::files()
 };
 
-// Parses one file's header. Every offset, shape and dtype is checked against the file's length before it is believed.
-// Throws Error(corrupt) naming file and tensor.
+// Parses the header of one file that lies in memory. Every offset, shape and dtype is checked against the length before
+// it is believed: the tensors must fill the data exactly, without gap or overlap. Tensors come in the order of their
+// data; `data` points into `bytes`, which may be unaligned for the dtype. `name` names the file in errors.
+// Throws Error(corrupt) naming file and tensor, Error(unsupported) for a dtype of the format that no code here reads.
+std::vector<StoredTensor> read_safetensors_bytes(std::span<const std::byte> bytes, const std::string& name);
+
+// The same for a mapped file.
 std::vector<StoredTensor> read_safetensors(const FileMapping& file);
 
 class TensorStore {
   public:
-    // Opens `directory/model.safetensors` or the shards of `directory/model.safetensors.index.json`. Every tensor that
-    // the index names must be in the shard it names, and the other way round; a missing shard is Error(not_found).
+    // Opens `directory/model.safetensors` or, without it, the shards of `directory/model.safetensors.index.json` (the
+    // order of 5.13). Every tensor that the index names must be in the shard it names, and the other way round, else
+    // Error(mismatch); a missing shard is Error(not_found); shard names that are paths are Error(corrupt).
     static TensorStore open(const std::filesystem::path& directory);
 
     // Null when absent.
