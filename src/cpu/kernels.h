@@ -38,6 +38,9 @@ struct Kernels {
     // Softmax in place over `count` scores (a multiple of 8; pad with minus infinity): exp of the distance to the
     // maximum, 8 interleaved sums (index mod 8) folded 4, 2, 1, times the reciprocal; rounded to bf16 if asked.
     void (*softmax)(float* scores, int64_t count, bool round);
+
+    // The exp that softmax uses, of one distance to the maximum (0 or less).
+    float (*exp_of_distance)(float distance);
 };
 
 // The table of an instruction set; the machine must have it (isa.h).

@@ -102,7 +102,7 @@ void softmax(float* scores, int64_t count, bool round) {
 
 const Kernels* scalar_kernels() {
     static constexpr Kernels kTable = {linear<uint16_t>,     linear<float>,     scores<uint16_t>, scores<float>,
-                                       accumulate<uint16_t>, accumulate<float>, softmax};
+                                       accumulate<uint16_t>, accumulate<float>, softmax,          exp_of_distance};
     return &kTable;
 }
 

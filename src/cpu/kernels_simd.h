@@ -59,6 +59,10 @@ inline __m256 exp_of_distance8(__m256 distance) {
     return _mm256_and_ps(value, _mm256_cmp_ps(distance, _mm256_set1_ps(kExpFloor), _CMP_GE_OQ));
 }
 
+inline float exp_of_distance1(float distance) {
+    return _mm256_cvtss_f32(exp_of_distance8(_mm256_set1_ps(distance)));
+}
+
 inline void softmax_simd(float* scores, int64_t count, bool round) {
     __m256 largest = _mm256_set1_ps(-__builtin_inff());
     for (int64_t index = 0; index < count; index += 8) largest = _mm256_max_ps(largest, load8(scores + index));
@@ -252,7 +256,7 @@ void accumulate_simd(const float* probabilities, const Element* values, size_t v
 template <typename V>
 constexpr Kernels simd_table() {
     return {linear_simd<V, uint16_t>,     linear_simd<V, float>,     scores_simd<V, uint16_t>, scores_simd<V, float>,
-            accumulate_simd<V, uint16_t>, accumulate_simd<V, float>, softmax_simd};
+            accumulate_simd<V, uint16_t>, accumulate_simd<V, float>, softmax_simd,             exp_of_distance1};
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// Arithmetic of single rows outside the matrix products, in the reference's order (gemma4.md 2.10).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "model/precision.h"
+
+namespace gemmatrace::cpu {
+
+// Sum of the values in the order of torch's vectorised fp32 sum: 8-wide vectors dealt to 4 sums, each spilled to a second
+// level after every 16 rounds, to a third after 256; then levels, left-over vectors, sums, left-over elements and lanes.
+float sum_in_reference_order(std::span<const float> values);
+
+// out = R(x / sqrt(mean(x^2) + eps) * weight); weight may be empty. scratch: as long as x. out may be x.
+void rms_norm_row(std::span<const float> x, std::span<const float> weight, float eps, bool round, std::span<float> scratch,
+                  float* out);
+
+// out = R(R(x cos) + R(rotate_half(x) sin)) of one head.
+void rope_head(const float* x, std::span<const float> cosines, std::span<const float> sines, bool round, float* out);
+
+// out = R(R(gelu_tanh(gate)) * up). In bf16 the gelu is a table over all 65,536 inputs.
+void gelu_mul_row(const float* gate, const float* up, int64_t count, bool round, float* out);
+
+// gelu in its tanh form, fp32, as the reference evaluates it.
+float gelu_tanh(float x);
+
+// The top_k largest probabilities, best first, ties as torch.topk leaves them on libstdc++ (gemma4.md 2.4).
+// order: [top_k] expert ids out.
+void top_experts(std::span<const float> probabilities, std::span<int32_t> order);
+
+}  // namespace gemmatrace::cpu

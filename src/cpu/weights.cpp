@@ -1,0 +1,126 @@
+// Binding of slots to stored tensors, with conversion only where the stored type is not the one computed with.
+#include "cpu/weights.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/bf16.h"
+#include "base/error.h"
+
+namespace gemmatrace::cpu {
+namespace {
+
+using checkpoint::Dtype;
+using checkpoint::StoredTensor;
+
+// One stored element as a float; in bf16 precision rounded to it, as loading with that dtype does.
+float element(const StoredTensor& tensor, size_t index, model::Precision precision) {
+    float value = 0.0F;
+    if (tensor.dtype == Dtype::f32) {
+        std::memcpy(&value, tensor.data.data() + index * sizeof(float), sizeof(float));
+    } else {
+        uint16_t bits = 0;
+        std::memcpy(&bits, tensor.data.data() + index * sizeof(uint16_t), sizeof(uint16_t));
+        if (tensor.dtype == Dtype::bf16) return bf16_to_float(bits);
+        value = half_to_float(bits);
+    }
+    return precision == model::Precision::bf16 ? round_bf16(value) : value;
+}
+
+// Whether kernels can read the elements in place.
+template <typename Element>
+bool is_aligned(const StoredTensor& tensor) {
+    return reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(Element) == 0;
+}
+
+size_t stored_elements(const StoredTensor& tensor) { return tensor.data.size() / dtype_bytes(tensor.dtype); }
+
+}  // namespace
+
+Weights::Weights(const checkpoint::TensorStore& store, const checkpoint::ModelConfig& config,
+                 model::Precision precision)
+    : precision_(precision) {
+    checkpoint::Ledger ledger(store, config);
+    plan_ = model::plan_weights(config, false);
+    for (const auto& slot : plan_.slots) stored_.push_back(&ledger.take(slot.name, slot.shape));
+    const auto embedding = static_cast<size_t>(plan_.weights.embedding.slot);
+    if (const StoredTensor* head = ledger.take_untied_head(*stored_[embedding])) {
+        plan_ = model::plan_weights(config, true);
+        stored_.push_back(head);
+    }
+    ledger.close();
+    data_.resize(plan_.slots.size());
+    owned_floats_.resize(plan_.slots.size());
+    owned_bf16_.resize(plan_.slots.size());
+    for (size_t slot = 0; slot < plan_.slots.size(); ++slot) bind(slot, *stored_[slot]);
+}
+
+void Weights::keep_floats(size_t slot, std::vector<float> values) {
+    owned_floats_[slot] = std::move(values);
+    data_[slot].f32 = owned_floats_[slot].data();
+}
+
+void Weights::bind(size_t slot, const StoredTensor& tensor) {
+    const auto& shape = plan_.slots[slot].shape;
+    WeightData& data = data_[slot];
+    data.columns = shape.back();
+    data.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+    const size_t count = stored_elements(tensor);
+    const auto converted = [&] {
+        std::vector<float> values(count);
+        for (size_t index = 0; index < count; ++index) values[index] = element(tensor, index, precision_);
+        return values;
+    };
+    if (shape.size() == 1) {
+        keep_floats(slot, converted());
+        return;
+    }
+    if (tensor.dtype == Dtype::bf16 && is_aligned<uint16_t>(tensor)) {
+        data.bf16 = reinterpret_cast<const uint16_t*>(tensor.data.data());
+        mapped_bytes_ += tensor.data.size();
+        return;
+    }
+    const bool wants_bf16 = precision_ == model::Precision::bf16 || tensor.dtype == Dtype::bf16;
+    if (!wants_bf16 && tensor.dtype == Dtype::f32 && is_aligned<float>(tensor)) {
+        data.f32 = reinterpret_cast<const float*>(tensor.data.data());
+        mapped_bytes_ += tensor.data.size();
+        return;
+    }
+    if (plan_.slots[slot].role == model::WeightRole::host_table) {
+        mapped_bytes_ += tensor.data.size();  // rows are converted as they are read
+        return;
+    }
+    if (!wants_bf16) {
+        keep_floats(slot, converted());
+        converted_bytes_ += count * sizeof(float);
+        return;
+    }
+    owned_bf16_[slot].resize(count);
+    for (size_t index = 0; index < count; ++index) {
+        owned_bf16_[slot][index] = float_to_bf16(element(tensor, index, precision_));
+    }
+    data.bf16 = owned_bf16_[slot].data();
+    converted_bytes_ += count * sizeof(uint16_t);
+}
+
+model::TableView Weights::table(model::Weight weight) const {
+    const StoredTensor* tensor = stored_[static_cast<size_t>(weight.slot)];
+    const WeightData& data = at(weight);
+    const auto columns = static_cast<size_t>(data.columns);
+    const model::Precision precision = precision_;
+    return {data.rows, static_cast<int32_t>(data.columns), [=](int64_t row, std::span<float> values) {
+                const size_t first = static_cast<size_t>(row) * columns;
+                for (size_t column = 0; column < columns; ++column) {
+                    values[column] = element(*tensor, first + column, precision);
+                }
+            }};
+}
+
+void Weights::replace_vector(model::Weight weight, std::span<const float> values) {
+    const auto slot = static_cast<size_t>(weight.slot);
+    require(owned_floats_[slot].size() == values.size() && plan_.slots[slot].shape.size() == 1,
+            "only a vector slot is replaced, by as many values");
+    keep_floats(slot, {values.begin(), values.end()});
+}
+
+}  // namespace gemmatrace::cpu
