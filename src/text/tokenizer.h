@@ -40,16 +40,19 @@ class Tokenizer {
     std::vector<int32_t> encode(const MarkedText& text) const;
 
     // The text of ids as the decoder of the file states it; control tokens are kept as text unless skip_special.
-    // Ids out of range: Error(bad_request). Incomplete UTF-8 from byte tokens becomes U+FFFD as in the reference.
+    // Ids out of range: Error(bad_request); an id in range without a token gives nothing, as in the reference.
+    // Incomplete UTF-8 from byte tokens becomes U+FFFD as in the reference.
     std::string decode(std::span<const int32_t> ids, bool skip_special) const;
 
     // Number of ids: 1 + the largest id of the file.
     int32_t vocab_size() const;
-    // The token's string as the file has it (e.g. "▁the", "<0x0A>"); empty for a hole in the id range.
+    // The token's string as the file has it (e.g. "▁the", "<0x0A>"); empty for an id without a token.
     const std::string& token(int32_t id) const;
     std::optional<int32_t> id_of(std::string_view token) const;
-    bool is_control(int32_t id) const;             // a special token of the file
-    std::optional<int32_t> bos_id() const;         // bos_token of tokenizer_config.json
+    // Whether the id is a control token: an added token marked special, or one that tokenizer_config.json names
+    // special.
+    bool is_control(int32_t id) const;
+    std::optional<int32_t> bos_id() const;  // bos_token of tokenizer_config.json
     std::optional<int32_t> eos_id() const;
 
     struct Data;
@@ -60,8 +63,16 @@ class Tokenizer {
     std::unique_ptr<Data> data_;
 };
 
-// Turns ids that come one at a time into text that can be shown at once: holds back what may still change (incomplete
-// UTF-8). Joined output equals Tokenizer::decode of all ids. One per sequence; the tokenizer must outlive it.
+// What one step of the decoder keeps between tokens.
+struct DecoderState {
+    std::string held;  // bytes that later tokens may still change
+    size_t seen = 0;   // tokens or characters met, where the first ones are special
+};
+
+// Turns ids that come one at a time into text that can be shown at once: holds back what may still change. That is a
+// run of byte tokens until it ends, because in the reference one wrong byte turns the whole run into U+FFFD; and with
+// some decoders the spaces at the end. Joined output equals Tokenizer::decode of all ids. One per sequence; the
+// tokenizer must outlive it.
 class StreamingDetokenizer {
   public:
     StreamingDetokenizer(const Tokenizer& tokenizer, bool skip_special);
@@ -72,9 +83,9 @@ class StreamingDetokenizer {
     std::string finish();
 
   private:
-    const Tokenizer& tokenizer_;
+    const Tokenizer* tokenizer_;  // a pointer, so that a detokenizer can be assigned
     bool skip_special_;
-    std::string pending_;       // bytes of a sequence that is not complete yet
+    std::vector<DecoderState> states_;
     bool is_at_start_ = true;
 };
 
