@@ -158,7 +158,7 @@ Value CpuOps::rope(Value x, checkpoint::AttentionKind kind, int32_t head_dim) {
 Value CpuOps::gelu_mul(Value gate, Value up) {
     const Value out = make(matrix(gate).rows, gate.columns);
     for_rows(matrix(gate).rows, int64_t{gate.columns} * 4, [&](int, int64_t index) {
-        gelu_mul_row(row(gate, index), row(up, index), gate.columns, round_, row(out, index));
+        gelu_mul_row(row(gate, index), row(up, index), gate.columns, gate.columns, round_, row(out, index));
     });
     return out;
 }

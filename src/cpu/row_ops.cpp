@@ -24,6 +24,11 @@ int spill_shift(size_t rounds) {
     return std::max(4, static_cast<int>(std::bit_width(std::max<size_t>(rounds, 1) - 1)) / 4);
 }
 
+float gelu_inner(float x) {
+    constexpr float kRootTwoOverPi = 0.7978845608028654F;
+    return kRootTwoOverPi * (x + 0.044715F * (x * x * x));
+}
+
 const std::array<float, 65536>& gelu_table() {
     static const auto kTable = [] {
         std::array<float, 65536> table{};
@@ -89,22 +94,28 @@ void rope_head(const float* x, std::span<const float> cosines, std::span<const f
 }
 
 float gelu_tanh(float x) {
-    constexpr float kRootTwoOverPi = 0.7978845608028654F;
-    constexpr float kVectorTanhBound = 8.664339742F;  // beyond it the reference's vector tanh is exactly 1
-    const float inner = kRootTwoOverPi * (x + 0.044715F * (x * x * x));
+    constexpr float kVectorTanhBound = 8.664339742F;
+    const float inner = gelu_inner(x);
     const float bent = std::fabs(inner) > kVectorTanhBound ? std::copysign(1.0F, inner)
                                                            : static_cast<float>(std::tanh(static_cast<double>(inner)));
     return 0.5F * x * (1.0F + bent);
 }
 
-void gelu_mul_row(const float* gate, const float* up, int64_t count, bool round, float* out) {
+float gelu_tanh_left_over(float x) {
+    return 0.5F * x * (1.0F + static_cast<float>(std::tanh(static_cast<double>(gelu_inner(x)))));
+}
+
+void gelu_mul_row(const float* gate, const float* up, int64_t count, int64_t vector_count, bool round, float* out) {
     if (!round) {
         for (int64_t column = 0; column < count; ++column) out[column] = gelu_tanh(gate[column]) * up[column];
         return;
     }
     const auto& table = gelu_table();
-    for (int64_t column = 0; column < count; ++column) {
+    for (int64_t column = 0; column < vector_count; ++column) {
         out[column] = round_bf16(table[std::bit_cast<uint32_t>(gate[column]) >> 16] * up[column]);
+    }
+    for (int64_t column = vector_count; column < count; ++column) {
+        out[column] = round_bf16(round_bf16(gelu_tanh_left_over(gate[column])) * up[column]);
     }
 }
 

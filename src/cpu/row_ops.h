@@ -19,11 +19,14 @@ void rms_norm_row(std::span<const float> x, std::span<const float> weight, float
 // out = R(R(x cos) + R(rotate_half(x) sin)) of one head.
 void rope_head(const float* x, std::span<const float> cosines, std::span<const float> sines, bool round, float* out);
 
-// out = R(R(gelu_tanh(gate)) * up). In bf16 the gelu is a table over all 65,536 inputs.
-void gelu_mul_row(const float* gate, const float* up, int64_t count, bool round, float* out);
+// out = R(R(gelu_tanh(gate)) * up). In bf16 the gelu is a table over all 65,536 inputs; columns from vector_count on
+// take the form in which the reference evaluates left-over elements.
+void gelu_mul_row(const float* gate, const float* up, int64_t count, int64_t vector_count, bool round, float* out);
 
-// gelu in its tanh form, fp32, as the reference evaluates it.
+// gelu in its tanh form, fp32. The reference's vector tanh is exactly 1 beyond 8.664, its scalar one is not: after
+// rounding to bf16 that shows in four inputs near -5.1.
 float gelu_tanh(float x);
+float gelu_tanh_left_over(float x);
 
 // The top_k largest probabilities, best first, ties as torch.topk leaves them on libstdc++ (gemma4.md 2.4).
 // order: [top_k] expert ids out.
