@@ -1,0 +1,66 @@
+// `gemmatrace detokenize`: token ids from standard input, their exact text out.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "cli/batch.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "text/tokenizer.h"
+
+namespace gemmatrace::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  echo 2,105,9259 | gemmatrace detokenize models/demo\n"
+    "  echo '[2, 105, 9259]' | gemmatrace detokenize models/demo --json      {\"text\":\"...\"}\n"
+    "  gemmatrace generate models/demo --ids 2,105 --json | jq -c .token_ids | gemmatrace detokenize models/demo\n"
+    "\n"
+    "Ids come separated by spaces or commas, as a JSON list, or as {\"ids\":[...]}. The text is printed byte for "
+    "byte,\n"
+    "without a newline at the end; incomplete UTF-8 is U+FFFD.";
+
+struct DetokenizeOptions {
+    std::filesystem::path checkpoint;
+    bool is_json = false;
+    bool skips_special = false;
+    bool is_batch = false;
+};
+
+int run_detokenize(const DetokenizeOptions& options) {
+    check_checkpoint_directory(options.checkpoint);
+    const auto tokenizer = text::Tokenizer::load(options.checkpoint);
+    const auto decode = [&](std::string_view list, const std::string& what) {
+        return tokenizer.decode(parse_ids(list, what), options.skips_special);
+    };
+    if (options.is_batch) {
+        run_batch([&](const nlohmann::ordered_json& line) {
+            return nlohmann::ordered_json{{"text", decode(dump_json(line), "the line")}};
+        });
+        return 0;
+    }
+    const std::string list = read_standard_input("pipe ids in: echo 2,105 | gemmatrace detokenize CHECKPOINT");
+    const std::string text = decode(list, "standard input");
+    write_out(options.is_json ? dump_json({{"text", text}}) + "\n" : text);
+    return 0;
+}
+
+}  // namespace
+
+void add_detokenize_command(CLI::App& app, RunCommand& run) {
+    auto options = std::make_shared<DetokenizeOptions>();
+    CLI::App* command = app.add_subcommand("detokenize", "Token ids to text, as Hugging Face tokenizers does it");
+    add_checkpoint_argument(*command, options->checkpoint);
+    auto* json = command->add_flag("--json", options->is_json, "print {\"text\":\"...\"}");
+    command->add_flag("--skip-special", options->skips_special, "leave control tokens out");
+    command
+        ->add_flag("--lines", options->is_batch, "a batch: each input line is a JSON list, each output line its JSON")
+        ->needs(json);
+    command->footer(kExamples);
+    set_body(*command, run, options, run_detokenize);
+}
+
+}  // namespace gemmatrace::cli

@@ -1,0 +1,318 @@
+// `gemmatrace generate`: one prompt in, text or one JSON object out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/loaded_model.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/reply_view.h"
+#include "engine/generator.h"
+#include "engine/stop_matcher.h"
+
+namespace gemmatrace::cli {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 256;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  gemmatrace generate models/demo --chat \"What is the capital of France?\"\n"
+    "  gemmatrace generate models/demo --prompt \"The opposite of hot is\" --max-tokens 8 --temperature 0\n"
+    "  gemmatrace generate models/demo < article.txt                 the whole input is the prompt\n"
+    "  gemmatrace generate models/demo --ids 2,105,4368 --json --top-logits 5\n"
+    "  gemmatrace generate models/demo --chat \"A story, please.\" --temperature 0.8 --seed 7 --stop \"The end\"\n"
+    "\n"
+    "The text goes to standard output as it comes, a line about the speed to standard error. Ctrl-C ends with 130.";
+
+struct GenerateOptions {
+    ModelOptions model;
+    SamplingOptions sampling;
+    std::optional<std::string> prompt;
+    std::optional<std::string> chat;
+    std::optional<std::string> ids;
+    std::string system;
+    bool is_thinking = false;
+    std::optional<int64_t> max_tokens;
+    bool ignores_eos = false;
+    std::vector<std::string> stop_strings;
+    int32_t top_logits = 0;
+    bool keeps_control_tokens = false;
+    bool is_json = false;
+};
+
+// What generated ids become: shown as they come, or collected for the JSON object.
+class Reply {
+  public:
+    // prompts: null without a tokenizer; the ids themselves are shown then.
+    Reply(const GenerateOptions& options, const PromptWriter* prompts, std::span<const int32_t> prompt_ids)
+        : is_shown_(!options.is_json), stops_(options.stop_strings) {
+        if (prompts == nullptr) return;
+        if (options.chat && !options.keeps_control_tokens) {
+            view_.emplace(prompts->tokenizer(), prompt_ids,
+                          [this](ReplyPart part, std::string_view text) { take(part, text); });
+        } else {
+            plain_.emplace(prompts->tokenizer(), !options.keeps_control_tokens);
+        }
+        vocab_size_ = prompts->tokenizer().vocab_size();
+    }
+    Reply(const Reply&) = delete;  // the view's sink holds `this`
+    Reply& operator=(const Reply&) = delete;
+
+    // False when generation should end: a stop string was met, or nobody reads any more.
+    bool push(int32_t id) {
+        if (view_) {
+            view_->push(id);
+        } else if (plain_) {
+            if (id < vocab_size_) take(ReplyPart::answer, plain_->push(id));
+        } else if (is_shown_) {
+            show(fmt::format("{}{}", is_first_id_ ? "" : " ", id));
+            is_first_id_ = false;
+        }
+        return !stops_.match() && !is_reader_gone_;
+    }
+
+    void finish() {
+        if (view_) view_->finish();
+        if (plain_) take(ReplyPart::answer, plain_->finish());
+        answer(stops_.finish());
+        if (is_shown_ && !ends_with_newline_) show("\n");
+    }
+
+    bool has_text() const { return view_ || plain_; }
+    bool has_parts() const { return view_.has_value(); }
+    const std::string& text() const { return text_; }
+    const std::string& thought() const { return thought_; }
+    const std::vector<std::string>& tool_calls() const { return tool_calls_; }
+    const std::optional<std::string>& stop_string() const { return stops_.match(); }
+
+  private:
+    void take(ReplyPart part, std::string_view text) {
+        switch (part) {
+            case ReplyPart::answer:
+                answer(stops_.push(text));
+                return;
+            case ReplyPart::thought:
+                thought_ += text;
+                return;
+            case ReplyPart::tool_call:
+                tool_calls_.emplace_back(text);
+                if (is_shown_) show(fmt::format("[{}]\n", text));
+                return;
+        }
+    }
+
+    void answer(const std::string& text) {
+        if (text.empty()) return;
+        if (is_shown_) show(text);
+        text_ += text;
+    }
+
+    void show(std::string_view text) {
+        ends_with_newline_ = text.ends_with('\n');
+        if (!is_reader_gone_) is_reader_gone_ = !write_out(text);
+    }
+
+    bool is_shown_;
+    engine::StopMatcher stops_;
+    std::optional<ReplyView> view_;                    // chat: thinking and calls apart from the answer
+    std::optional<text::StreamingDetokenizer> plain_;  // everything is text
+    int32_t vocab_size_ = 0;
+    std::string text_;
+    std::string thought_;
+    std::vector<std::string> tool_calls_;
+    bool is_first_id_ = true;
+    bool ends_with_newline_ = false;
+    bool is_reader_gone_ = false;
+};
+
+std::vector<int32_t> prompt_ids(const GenerateOptions& options, LoadedModel& model) {
+    if (options.ids) return parse_ids(*options.ids, "--ids");
+    if (options.chat) {
+        auto messages = nlohmann::ordered_json::array();
+        if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
+        messages.push_back({{"role", "user"}, {"content", *options.chat}});
+        return model.prompts->chat(messages, options.is_thinking);
+    }
+    if (options.prompt) return model.prompts->raw(*options.prompt);
+    const std::string text = read_standard_input(
+        "give a prompt with --prompt TEXT, --chat TEXT or --ids LIST, or pipe one in: echo text | gemmatrace generate "
+        "…");
+    if (text.empty()) {
+        throw Error(ErrorCode::bad_request, "standard input is empty", {{"field", "prompt"}},
+                    "pipe the prompt in; for an empty one say --prompt \"\"");
+    }
+    return model.prompts->raw(text);
+}
+
+// The default asks for what is left when that is less; a number the user gave is never cut.
+int64_t tokens_to_generate(const GenerateOptions& options, int64_t prompt_tokens, int64_t context_tokens) {
+    const int64_t wanted =
+        options.max_tokens.value_or(std::clamp<int64_t>(context_tokens - prompt_tokens, 1, kDefaultMaxTokens));
+    if (wanted >= 0) engine::check_context(prompt_tokens, wanted, context_tokens);
+    return wanted;
+}
+
+// Nine digits read every bit of a float back. JSON has no infinity: null stands for it.
+std::string top_logits_json(const engine::GenerationResult& result) {
+    std::string json = "[";
+    for (const auto& step : result.top_logits) {
+        json += json.size() > 1 ? ",[" : "[";
+        for (size_t rank = 0; rank < step.size(); ++rank) {
+            const auto& [id, logit] = step[rank];
+            json += fmt::format("{}[{},{}]", rank == 0 ? "" : ",", id,
+                                std::isfinite(logit) ? fmt::format("{:.9g}", logit) : "null");
+        }
+        json += "]";
+    }
+    return json + "]";
+}
+
+nlohmann::ordered_json stop_reason(const engine::GenerationResult& result, const Reply& reply,
+                                   const LoadedModel& model) {
+    if (reply.stop_string()) return {{"type", "string"}, {"text", *reply.stop_string()}};
+    if (!result.stop_id) return nullptr;
+    nlohmann::ordered_json reason = {{"type", "token"}, {"id", *result.stop_id}};
+    if (model.prompts && *result.stop_id < model.prompts->tokenizer().vocab_size()) {
+        reason["token"] = model.prompts->tokenizer().token(*result.stop_id);
+    }
+    return reason;
+}
+
+std::string result_json(const GenerateOptions& options, const LoadedModel& model,
+                        const engine::GenerationRequest& request, const engine::GenerationResult& result,
+                        const Reply& reply, int64_t capacity) {
+    const cpu::Runner& runner = *model.runner;
+    const bool is_stopped = result.stop_id || reply.stop_string();
+    nlohmann::ordered_json json;
+    json["prompt_ids"] = request.prompt_ids;
+    json["token_ids"] = result.token_ids;
+    json["text"] = reply.has_text() ? nlohmann::ordered_json(reply.text()) : nlohmann::ordered_json(nullptr);
+    if (reply.has_parts()) {
+        json["thinking"] = reply.thought();
+        json["tool_calls"] = reply.tool_calls();
+    }
+    json["finish_reason"] = is_stopped ? "stop" : "length";
+    json["stop_reason"] = stop_reason(result, reply, model);
+    const bool is_sampled = request.sampling.temperature > 0.0;
+    json["sampling"] = is_sampled ? nlohmann::ordered_json{{"temperature", request.sampling.temperature},
+                                                           {"top_k", request.sampling.top_k},
+                                                           {"top_p", request.sampling.top_p},
+                                                           {"min_p", request.sampling.min_p}}
+                                  : nlohmann::ordered_json("greedy");
+    json["seed"] = is_sampled || options.sampling.seed ? nlohmann::ordered_json(request.sampling.seed)
+                                                       : nlohmann::ordered_json(nullptr);
+    json["precision"] = model::precision_name(runner.precision());
+    json["isa"] = cpu::isa_name(runner.isa());
+    json["threads"] = runner.threads();
+    json["timings"] = {{"load_s", model.load_seconds},
+                       {"prefill_s", result.prefill_seconds},
+                       {"decode_s", result.decode_seconds},
+                       {"first_token_s", model.load_seconds + result.prefill_seconds},
+                       {"prompt_tokens_per_s", rate(request.prompt_ids.size(), result.prefill_seconds)},
+                       {"decode_tokens_per_s", rate(result.token_ids.size(), result.decode_seconds)}};
+    json["memory"] = memory_report(runner, capacity);
+    std::string text = dump_json(json);
+    if (options.top_logits > 0) {
+        text.pop_back();  // the closing brace: the library would print floats as doubles
+        text += fmt::format(",\"top_logits\":{}}}", top_logits_json(result));
+    }
+    return text + "\n";
+}
+
+std::string how_it_ended(const engine::GenerationResult& result, const Reply& reply, const LoadedModel& model) {
+    if (reply.stop_string()) return "ended by --stop";
+    if (result.stop_id) {
+        const auto reason = stop_reason(result, reply, model);
+        return reason.contains("token") ? "ended by " + reason["token"].get<std::string>()
+                                        : fmt::format("ended by token {}", *result.stop_id);
+    }
+    return "ended by --max-tokens";
+}
+
+int run_generate(const GenerateOptions& options) {
+    const bool needs_text = !options.ids || !options.stop_strings.empty();
+    LoadedModel model = load_model(options.model, needs_text);
+    cpu::Runner& runner = *model.runner;
+
+    engine::GenerationRequest request;
+    request.sampling = sampling_parameters(options.sampling, model.defaults);
+    request.prompt_ids = prompt_ids(options, model);
+    if (!options.ignores_eos) request.stop_ids = model.defaults.eos_token_ids;
+    request.suppress_ids = model.defaults.suppress_tokens;
+    request.top_logits = options.top_logits;
+    request.should_stop = is_interrupted;
+    const auto prompt_tokens = static_cast<int64_t>(request.prompt_ids.size());
+    request.max_tokens = tokens_to_generate(options, prompt_tokens, runner.config().max_position_embeddings);
+
+    const int64_t capacity = prompt_tokens + std::max<int64_t>(request.max_tokens, 0);
+    cpu::Slot slot = runner.new_slot(std::max<int64_t>(capacity, 1));
+    Reply reply(options, model.prompts ? &*model.prompts : nullptr, request.prompt_ids);
+    const engine::GenerationResult result =
+        engine::generate(runner, slot, request, [&](int32_t id) { return reply.push(id); });
+    reply.finish();
+    throw_if_interrupted();
+    if (options.is_json) {
+        write_out(result_json(options, model, request, result, reply, capacity));
+    } else {
+        write_error(fmt::format("{}, {}\n",
+                                speed_line(request.prompt_ids.size(), result.prefill_seconds, result.token_ids.size(),
+                                           result.decode_seconds),
+                                how_it_ended(result, reply, model)));
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, RunCommand& run) {
+    auto options = std::make_shared<GenerateOptions>();
+    CLI::App* command = app.add_subcommand("generate", "One prompt in, the model's text out");
+    add_model_options(*command, options->model);
+    const std::string group = "The prompt (one of them; without any, standard input as --prompt)";
+    auto* prompt = command->add_option("--prompt", options->prompt, "raw text, after the BOS token");
+    auto* chat = command->add_option("--chat", options->chat, "a user's message, through the chat template");
+    auto* ids = command->add_option("--ids", options->ids, "token ids, e.g. 2,105; needs no tokenizer");
+    prompt->type_name("TEXT")->group(group)->excludes(chat)->excludes(ids);
+    chat->type_name("TEXT")->group(group)->excludes(ids);
+    ids->type_name("LIST")->group(group);
+    command->add_option("--system", options->system, "a system message before --chat")
+        ->type_name("TEXT")
+        ->group(group)
+        ->needs(chat);
+    command->add_flag("--think", options->is_thinking, "let the model think before it answers --chat")
+        ->group(group)
+        ->needs(chat);
+    add_sampling_options(*command, options->sampling);
+    const std::string ending = "Where to end";
+    command->add_option("--max-tokens", options->max_tokens, "at most N new tokens [256, or what the context leaves]")
+        ->type_name("N")
+        ->group(ending);
+    command->add_option("--stop", options->stop_strings, "end before this text; may be given several times")
+        ->type_name("TEXT")
+        ->type_size(1)
+        ->allow_extra_args(false)
+        ->group(ending);
+    command->add_flag("--ignore-eos", options->ignores_eos, "end-of-text tokens do not end the text")->group(ending);
+    const std::string output = "What to print";
+    auto* json = command->add_flag("--json", options->is_json, "one JSON object and nothing else on standard output");
+    json->group(output);
+    command->add_option("--top-logits", options->top_logits, "with --json: the K best logits of each step, uncapped")
+        ->type_name("K")
+        ->group(output)
+        ->needs(json);
+    command->add_flag("--raw", options->keeps_control_tokens, "show control tokens and thinking as they come")
+        ->group(output);
+    command->footer(kExamples);
+    set_body(*command, run, options, run_generate);
+}
+
+}  // namespace gemmatrace::cli

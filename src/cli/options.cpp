@@ -1,0 +1,122 @@
+// Shared options: their text, their checks, and what they become.
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "engine/sampler.h"
+
+namespace gemmatrace::cli {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int32_t kMaxChunkTokens = 65536;
+constexpr int32_t kReferenceTopK = 50;  // what Transformers samples with when no file and no call says otherwise
+
+uint64_t random_seed() {
+    std::random_device device;
+    // 53 bits, so that every JSON reader gives the same number back.
+    return ((static_cast<uint64_t>(device()) << 32) | device()) >> 11;
+}
+
+}  // namespace
+
+void add_checkpoint_argument(CLI::App& command, std::filesystem::path& checkpoint) {
+    command.add_option("CHECKPOINT", checkpoint, "directory with config.json, the safetensors and tokenizer.json")
+        ->required()
+        ->type_name("");
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+    add_checkpoint_argument(command, options.checkpoint);
+    const std::string group = "How to compute (only --precision can change a token)";
+    command.add_option("--precision", options.precision, "bf16, rounding as Transformers does, or fp32, the judge")
+        ->type_name("bf16|fp32")
+        ->capture_default_str()
+        ->group(group);
+    command.add_option("--threads", options.threads, "threads to compute with; 0: one a core")
+        ->type_name("N")
+        ->capture_default_str()
+        ->group(group);
+    command.add_option("--isa", options.isa, "instruction set of the kernels")
+        ->type_name("auto|scalar|avx2|avx512")
+        ->capture_default_str()
+        ->group(group);
+    command.add_option("--chunk", options.chunk_tokens, "prompt tokens computed together")
+        ->type_name("N")
+        ->capture_default_str()
+        ->group(group);
+}
+
+void add_sampling_options(CLI::App& command, SamplingOptions& options) {
+    const std::string group = "Choosing tokens (defaults: the checkpoint's generation_config.json, else greedy)";
+    command.add_option("--temperature", options.temperature, "0: greedy; higher: more varied")
+        ->type_name("T")
+        ->group(group);
+    command.add_option("--top-k", options.top_k, "only the K most likely; 0: all")->type_name("K")->group(group);
+    command.add_option("--top-p", options.top_p, "only the most likely that together reach P")
+        ->type_name("P")
+        ->group(group);
+    command.add_option("--min-p", options.min_p, "only those at least P times as likely as the best")
+        ->type_name("P")
+        ->group(group);
+    command.add_option("--seed", options.seed, "repeats a sampled answer; drawn at random if not given")
+        ->type_name("S")
+        ->group(group);
+}
+
+cpu::RunnerOptions runner_options(const ModelOptions& options) {
+    cpu::RunnerOptions result;
+    if (options.precision == "fp32") {
+        result.precision = model::Precision::fp32;
+    } else if (options.precision != "bf16") {
+        throw Error(ErrorCode::bad_request, fmt::format("unknown precision '{}'", options.precision),
+                    {{"field", "--precision"}}, "use bf16 or fp32");
+    }
+    if (options.threads < 0 || options.threads > kMaxThreads) {
+        throw Error(ErrorCode::bad_request, fmt::format("{} threads were asked for", options.threads),
+                    {{"field", "--threads"}}, fmt::format("use 1 to {}, or 0 for one a core", kMaxThreads));
+    }
+    if (options.chunk_tokens < 1 || options.chunk_tokens > kMaxChunkTokens) {
+        throw Error(ErrorCode::bad_request, fmt::format("a chunk of {} tokens was asked for", options.chunk_tokens),
+                    {{"field", "--chunk"}}, fmt::format("use 1 to {}", kMaxChunkTokens));
+    }
+    result.threads = options.threads;
+    result.chunk_tokens = options.chunk_tokens;
+    if (options.isa != "auto") result.isa = cpu::parse_isa(options.isa);
+    return result;
+}
+
+engine::SamplingParameters sampling_parameters(const SamplingOptions& options,
+                                               const checkpoint::GenerationConfig& defaults) {
+    const bool is_asked_for = options.temperature || options.top_k || options.top_p || options.min_p;
+    engine::SamplingParameters result;  // greedy
+    if (is_asked_for || defaults.do_sample) {
+        result.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0));
+        result.top_k = options.top_k.value_or(defaults.top_k.value_or(kReferenceTopK));
+        result.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0));
+        result.min_p = options.min_p.value_or(defaults.min_p.value_or(0.0));
+    }
+    engine::check_sampling(result);
+    if (options.seed) {
+        result.seed = *options.seed;
+    } else if (result.temperature > 0.0) {
+        result.seed = random_seed();
+    }
+    return result;
+}
+
+void check_checkpoint_directory(const std::filesystem::path& checkpoint) {
+    std::error_code failure;
+    if (std::filesystem::is_directory(checkpoint, failure)) return;
+    const bool exists = std::filesystem::exists(checkpoint, failure);
+    throw Error(ErrorCode::not_found,
+                exists ? fmt::format("'{}' is not a directory", checkpoint.string())
+                       : fmt::format("there is no checkpoint '{}'", checkpoint.string()),
+                {{"file", checkpoint.string()}},
+                "give the directory that holds config.json and the safetensors, e.g. models/demo");
+}
+
+}  // namespace gemmatrace::cli

@@ -1,0 +1,54 @@
+// Options that several commands share: declared once, described once, checked once.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/config.h"
+#include "cpu/runner.h"
+#include "engine/sampling_parameters.h"
+
+namespace gemmatrace::cli {
+
+// How the model is run; none of these but the precision changes a token.
+struct ModelOptions {
+    std::filesystem::path checkpoint;
+    std::string precision = "bf16";
+    std::string isa = "auto";
+    int threads = 0;
+    int32_t chunk_tokens = 128;
+};
+
+// What the user said about choosing tokens; what was not said comes from the checkpoint.
+struct SamplingOptions {
+    std::optional<double> temperature;
+    std::optional<int32_t> top_k;
+    std::optional<double> top_p;
+    std::optional<double> min_p;
+    std::optional<uint64_t> seed;
+};
+
+// The positional CHECKPOINT.
+void add_checkpoint_argument(CLI::App& command, std::filesystem::path& checkpoint);
+// CHECKPOINT, --precision, --isa, --threads, --chunk.
+void add_model_options(CLI::App& command, ModelOptions& options);
+// --temperature, --top-k, --top-p, --min-p, --seed.
+void add_sampling_options(CLI::App& command, SamplingOptions& options);
+
+// Throws Error(bad_request) for a value out of range, Error(unsupported) for an instruction set this machine lacks.
+cpu::RunnerOptions runner_options(const ModelOptions& options);
+
+// Command line over generation_config.json over Transformers' defaults (temperature 1, top_k 50). Sampling is on when
+// the file says do_sample or any of temperature, top_k, top_p, min_p was given; `--temperature 0` turns it off. Without
+// a seed one is drawn from the system.
+engine::SamplingParameters sampling_parameters(const SamplingOptions& options,
+                                               const checkpoint::GenerationConfig& defaults);
+
+// Throws Error(not_found) when `checkpoint` is not a directory.
+void check_checkpoint_directory(const std::filesystem::path& checkpoint);
+
+}  // namespace gemmatrace::cli

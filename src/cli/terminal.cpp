@@ -1,0 +1,92 @@
+// Reading messages and writing replies.
+#include "cli/terminal.h"
+
+#include <algorithm>
+
+#include "cli/output.h"
+
+namespace gemmatrace::cli {
+namespace {
+
+constexpr std::string_view kFence = "\"\"\"";
+constexpr std::string_view kDim = "\x1b[2m";
+constexpr std::string_view kPlain = "\x1b[0m";
+
+bool is_harmful(char letter) {
+    const auto byte = static_cast<unsigned char>(letter);
+    return (byte < 0x20 && letter != '\n' && letter != '\t') || byte == 0x7f;
+}
+
+}  // namespace
+
+LineReader::Status MessageReader::next_line(std::string& line, std::string_view prompt) {
+    if (is_terminal_in() && is_terminal_out()) write_out(prompt);
+    return lines_.next(line);
+}
+
+LineReader::Status MessageReader::next(std::string& message) {
+    std::string line;
+    auto status = next_line(line, "> ");
+    message = line;
+    if (status != LineReader::Status::line) return status;
+    if (message.starts_with(kFence)) {
+        message.erase(0, kFence.size());
+        size_t end = message.find(kFence);
+        while (end == std::string::npos) {
+            status = next_line(line, ". ");
+            if (status == LineReader::Status::interrupted) return status;
+            if (status == LineReader::Status::end) return LineReader::Status::line;  // an unclosed message still counts
+            message += "\n" + line;
+            end = message.find(kFence);
+        }
+        message.erase(end);
+        if (message.starts_with('\n')) message.erase(0, 1);
+        if (message.ends_with('\n')) message.pop_back();
+        return LineReader::Status::line;
+    }
+    while (message.ends_with('\\')) {
+        message.back() = '\n';
+        status = next_line(line, ". ");
+        if (status == LineReader::Status::interrupted) return status;
+        if (status == LineReader::Status::end) break;
+        message += line;
+    }
+    return LineReader::Status::line;
+}
+
+ReplyWriter::ReplyWriter() : is_terminal_(is_terminal_out()), has_style_(may_style_out()) {}
+
+void ReplyWriter::answer(std::string_view text) {
+    set_dim(false);
+    write(text);
+}
+
+void ReplyWriter::aside(std::string_view text) {
+    set_dim(true);
+    write(text);
+}
+
+void ReplyWriter::end_line() {
+    set_dim(false);
+    if (is_line_open_) write("\n");
+}
+
+void ReplyWriter::set_dim(bool is_dim) {
+    if (is_dim == is_dim_) return;
+    is_dim_ = is_dim;
+    if (has_style_ && !is_reader_gone_) is_reader_gone_ = !write_out(is_dim ? kDim : kPlain);
+}
+
+void ReplyWriter::write(std::string_view text) {
+    if (text.empty() || is_reader_gone_) return;
+    is_line_open_ = text.back() != '\n';
+    if (!is_terminal_) {
+        is_reader_gone_ = !write_out(text);
+        return;
+    }
+    std::string harmless(text);
+    std::erase_if(harmless, is_harmful);
+    is_reader_gone_ = !write_out(harmless);
+}
+
+}  // namespace gemmatrace::cli
