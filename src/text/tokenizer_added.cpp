@@ -128,7 +128,8 @@ std::vector<Section> AddedTokenMatcher::split(const TextView& text) const {
         if (token.lstrip) begin = strip_left(text.text, begin, rest);
         if (token.rstrip) end = strip_right(text.text, end);
         if (rest < begin) sections.push_back({std::nullopt, rest, begin});
-        sections.push_back({token.id, begin, end});
+        // A match whose text the one before it took as white space is lost, as in the reference.
+        if (begin < end) sections.push_back({token.id, begin, end});
         rest = end;
     }
     if (rest < text.size()) sections.push_back({std::nullopt, rest, text.size()});
