@@ -66,6 +66,10 @@ std::span<const float> CpuOps::row_values(Value value, int64_t index) const {
     return {row(value, index), static_cast<size_t>(value.columns)};
 }
 
+std::span<float> CpuOps::row_values(Value value, int64_t index) {
+    return {row(value, index), static_cast<size_t>(value.columns)};
+}
+
 std::span<const float> CpuOps::vector(Weight weight) const {
     const WeightData& data = weights_.at(weight);
     return {data.f32, static_cast<size_t>(data.columns)};

@@ -38,6 +38,8 @@ class CpuOps : public model::Ops {
                     std::span<const int32_t> outputs);
     // The numbers of one row of a value; valid until the next operation.
     std::span<const float> row_values(model::Value value, int64_t index) const;
+    std::span<float> row_values(model::Value value, int64_t index);
+    int64_t rows(model::Value value) const { return matrix(value).rows; }
     void set_layer_observer(LayerObserver observer) { observer_ = std::move(observer); }
     size_t workspace_bytes() const;
 

@@ -1,6 +1,7 @@
 // Binding of slots to stored tensors, with conversion only where the stored type is not the one computed with.
 #include "cpu/weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -116,11 +117,26 @@ model::TableView Weights::table(model::Weight weight) const {
             }};
 }
 
-void Weights::replace_vector(model::Weight weight, std::span<const float> values) {
+std::vector<float> Weights::values(model::Weight weight) const {
     const auto slot = static_cast<size_t>(weight.slot);
-    require(owned_floats_[slot].size() == values.size() && plan_.slots[slot].shape.size() == 1,
-            "only a vector slot is replaced, by as many values");
-    keep_floats(slot, {values.begin(), values.end()});
+    const WeightData& data = data_[slot];
+    std::vector<float> values(stored_elements(*stored_[slot]));
+    for (size_t index = 0; index < values.size(); ++index) {
+        values[index] = data.bf16 != nullptr ? bf16_to_float(data.bf16[index]) : data.f32[index];
+    }
+    return values;
+}
+
+void Weights::replace(model::Weight weight, std::span<const float> values) {
+    const auto slot = static_cast<size_t>(weight.slot);
+    require(values.size() == stored_elements(*stored_[slot]), "a slot is replaced by as many values as it has");
+    if (data_[slot].bf16 == nullptr) {
+        keep_floats(slot, {values.begin(), values.end()});
+        return;
+    }
+    owned_bf16_[slot].resize(values.size());
+    std::transform(values.begin(), values.end(), owned_bf16_[slot].begin(), float_to_bf16);
+    data_[slot].bf16 = owned_bf16_[slot].data();
 }
 
 }  // namespace gemmatrace::cpu

@@ -41,8 +41,9 @@ class Weights {
     size_t mapped_bytes() const { return mapped_bytes_; }
     size_t converted_bytes() const { return converted_bytes_; }
 
-    // Puts other values, one a stored element, into a vector slot. For tests that plant faults.
-    void replace_vector(model::Weight weight, std::span<const float> values);
+    // All values of a slot as floats, and other values, as many, in their place: for tests that plant faults.
+    std::vector<float> values(model::Weight weight) const;
+    void replace(model::Weight weight, std::span<const float> values);
 
   private:
     void bind(size_t slot, const checkpoint::StoredTensor& tensor);
