@@ -29,17 +29,17 @@ int64_t Slot::capacity() const { return data_->cache.capacity(); }
 void Slot::clear() { data_->cache.set_length(0); }
 
 struct Runner::Data {
-    Data(const std::filesystem::path& directory, const RunnerOptions& options)
-        : options(options),
+    Data(const std::filesystem::path& directory, const RunnerOptions& asked)
+        : options(asked),
           config(checkpoint::load_config(directory)),
           store(checkpoint::TensorStore::open(directory)),
-          weights(store, config, options.precision),
-          inputs(config, options.precision, weights.table(weights.handles().embedding),
+          weights(store, config, asked.precision),
+          inputs(config, asked.precision, weights.table(weights.handles().embedding),
                  weights.handles().ple_embedding ? weights.table(*weights.handles().ple_embedding)
                                                  : model::TableView{}),
-          isa(options.isa.value_or(best_isa())),
-          pool(options.threads > 0 ? options.threads : usable_cores()),
-          ops(config, weights, kernels(isa), pool, options.precision) {}
+          isa(asked.isa.value_or(best_isa())),
+          pool(asked.threads > 0 ? asked.threads : usable_cores()),
+          ops(config, weights, kernels(isa), pool, asked.precision) {}
 
     // One step: ids at places, logits of the rows `outputs` into `logits`.
     void step(std::span<const int32_t> ids, std::span<const RowPlace> places, std::span<const int32_t> outputs);
