@@ -1,0 +1,143 @@
+// Decode speed of a checkpoint as a share of what this machine's memory can deliver, both measured in turns in one run.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "cpu/runner.h"
+#include "model/decision.h"
+#include "model/weight_plan.h"
+
+namespace {
+
+using namespace gemmatrace;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Bytes of the matrices one decoded token reads; tables are only gathered from, the tied embedding is read as the head.
+double weight_bytes_per_token(const checkpoint::ModelConfig& config) {
+    double bytes = 0.0;
+    for (const auto& slot : model::weight_plan(config)) {
+        if (slot.role == model::WeightRole::host_table || slot.shape.size() < 2) continue;
+        double elements = 1.0;
+        for (const int64_t dimension : slot.shape) elements *= static_cast<double>(dimension);
+        if (slot.role == model::WeightRole::expert) {
+            const auto& moe = *config.layers.front().moe;
+            elements *= static_cast<double>(moe.top_k) / moe.experts;
+        }
+        bytes += 2.0 * elements;
+    }
+    return bytes;
+}
+
+// One pass of every thread over its own stretch of a buffer far larger than the caches; bytes a second.
+double read_bandwidth(ThreadPool& pool, const std::vector<uint64_t>& buffer) {
+    std::vector<uint64_t> sums(static_cast<size_t>(pool.size()) * 8);
+    const auto start = Clock::now();
+    pool.parallel_for(static_cast<int64_t>(buffer.size()), 4096, [&](int thread, int64_t begin, int64_t end) {
+        uint64_t lanes[8] = {};
+        for (int64_t index = begin; index + 8 <= end; index += 8) {
+            for (int64_t lane = 0; lane < 8; ++lane) lanes[lane] += buffer[static_cast<size_t>(index + lane)];
+        }
+        for (size_t lane = 0; lane < 8; ++lane) sums[static_cast<size_t>(thread) * 8 + lane] = lanes[lane];
+    });
+    const double seconds = seconds_since(start);
+    uint64_t total = 0;
+    for (const uint64_t sum : sums) total += sum;
+    if (total == 42) std::cerr << ' ';  // the sums are used, so the reads happen
+    return static_cast<double>(buffer.size() * sizeof(uint64_t)) / seconds;
+}
+
+// Resident memory that no file backs, in MiB: everything but the mapped weights.
+double anonymous_mib() {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line)) {
+        if (line.starts_with("RssAnon:")) return std::stod(line.substr(8)) / 1024.0;
+    }
+    return 0.0;
+}
+
+struct Options {
+    std::string checkpoint;
+    int threads = 0;
+    int rounds = 5;
+    int tokens = 8;
+    int64_t context = 2048;
+    size_t buffer_mib = 2048;
+};
+
+void run(const Options& options) {
+    const auto start = Clock::now();
+    cpu::RunnerOptions runner_options;
+    runner_options.threads = options.threads;
+    cpu::Runner runner(options.checkpoint, runner_options);
+    cpu::Slot slot = runner.new_slot(options.context + int64_t{options.rounds} * options.tokens + 1);
+    std::mt19937 random(1);
+    std::uniform_int_distribution<int32_t> any_id(3, runner.config().vocab_size - 1);
+    int32_t id = any_id(random);
+    runner.extend(slot, {&id, 1});
+    fmt::print("start to first token        {:.2f} s\n", seconds_since(start));
+    const auto prefill_start = Clock::now();
+    std::vector<int32_t> prompt(static_cast<size_t>(options.context));
+    for (int32_t& token : prompt) token = any_id(random);
+    runner.extend(slot, prompt);
+    fmt::print("prefill of {} tokens      {:.1f} tokens/s\n", options.context,
+               static_cast<double>(options.context) / seconds_since(prefill_start));
+    const double workspace = anonymous_mib();
+    fmt::print("resident beside the weights {:.0f} MiB at {} tokens of context\n", workspace, slot.length());
+
+    const double bytes = weight_bytes_per_token(runner.config());
+    const std::vector<uint64_t> buffer(options.buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
+    ThreadPool pool(runner.threads());
+    read_bandwidth(pool, buffer);
+    std::vector<double> ratios;
+    for (int round = 0; round < options.rounds; ++round) {
+        const double bandwidth = read_bandwidth(pool, buffer);
+        const auto decode_start = Clock::now();
+        for (int token = 0; token < options.tokens; ++token) {
+            const auto logits = runner.extend(slot, {&id, 1});
+            id = model::greedy_token(logits, runner.config().final_softcap, runner.precision(), {});
+        }
+        const double speed = options.tokens / seconds_since(decode_start);
+        ratios.push_back(speed * bytes / bandwidth);
+        fmt::print("round {}: memory {:.1f} GB/s, decode {:.2f} tokens/s = {:.1f} GB/s of weights, ratio {:.2f}\n", round + 1,
+                   bandwidth / 1e9, speed, speed * bytes / 1e9, ratios.back());
+    }
+    std::sort(ratios.begin(), ratios.end());
+    fmt::print("decode / memory bandwidth, median of {} rounds: {:.2f} ({} threads, {}, {:.2f} GB a token)\n", options.rounds,
+               ratios[ratios.size() / 2], runner.threads(), cpu::isa_name(runner.isa()), bytes / 1e9);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
+                 "Make a full-size one with: gemmatrace synth --like E2B DIR");
+    Options options;
+    app.add_option("checkpoint", options.checkpoint, "checkpoint directory")->required();
+    app.add_option("--threads", options.threads, "threads; 0: one a core");
+    app.add_option("--rounds", options.rounds, "measurements in turns")->check(CLI::Range(1, 1000));
+    app.add_option("--tokens", options.tokens, "tokens decoded a round")->check(CLI::Range(1, 1000));
+    app.add_option("--context", options.context, "tokens of prompt before decoding")->check(CLI::Range(1, 1 << 20));
+    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")->check(CLI::Range(64, 65536));
+    CLI11_PARSE(app, argc, argv);
+    try {
+        run(options);
+        return 0;
+    } catch (const Error& error) {
+        std::cerr << "error: " << error.what() << '\n';
+        return exit_status(error.code());
+    }
+}
