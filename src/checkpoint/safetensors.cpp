@@ -45,7 +45,10 @@ Error damaged(const std::string& file, std::string message) {
 }
 
 Error damaged(const std::string& file, const std::string& tensor, std::string message) {
-    return {ErrorCode::corrupt, std::move(message), {{"file", file}, {"tensor", tensor}}, std::string(kFetchAgain)};
+    return {ErrorCode::corrupt,
+            std::move(message),
+            {{"file", file}, {"tensor", printable(tensor)}},
+            std::string(kFetchAgain)};
 }
 
 // One header entry as written, before anything is believed.
@@ -240,6 +243,8 @@ size_t dtype_bytes(Dtype dtype) { return row_of(dtype).bytes; }
 std::vector<StoredTensor> read_safetensors_bytes(std::span<const std::byte> bytes, const std::string& name) {
     const std::string_view header = header_text(bytes, name);
     if (!header.starts_with('{')) throw damaged(name, "the header is not a JSON object");
+    // The parser takes a zero byte for the end of the text.
+    if (header.find('\0') != std::string_view::npos) throw damaged(name, "the header is not valid JSON: zero bytes");
     HeaderReader reader(name);
     nlohmann::json::sax_parse(header.begin(), header.end(), &reader);
     const auto data = bytes.subspan(kLengthBytes + header.size());
