@@ -9,7 +9,7 @@
 namespace gemmatrace {
 namespace {
 
-constexpr int kSpins = 4000;  // about 50 us: longer than the gap between two operations of a step
+constexpr int kSpins = 1000;  // about 50 us: longer than the gap between two operations of a step
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
