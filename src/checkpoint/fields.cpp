@@ -26,8 +26,10 @@ std::string short_text(const nlohmann::ordered_json& value) {
 Fields::Fields(const nlohmann::ordered_json& object, const std::string& file, std::string path)
     : object_(object), file_(file), path_(std::move(path)) {
     if (object.is_object()) return;
-    throw Error(ErrorCode::corrupt, fmt::format("{} is not a JSON object", path_.empty() ? "the document" : path_),
+    Error error(ErrorCode::corrupt, fmt::format("{} is not a JSON object", path_.empty() ? "the document" : path_),
                 {{"file", file}}, "fetch the file again from where the checkpoint came from");
+    if (!path_.empty()) error.add_context("field", path_);
+    throw error;
 }
 
 const nlohmann::ordered_json* Fields::present(std::string_view key) const {
