@@ -33,6 +33,9 @@ int run_command_line(int argc, char** argv) {
     app.require_subcommand(1);
     app.footer(kExamples);
     app.get_formatter()->column_width(30);
+    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app.get_formatter()->label("Subcommands", "Commands");
+    app.get_formatter()->label("REQUIRED", "");
     add_chat_command(app, run);
     add_generate_command(app, run);
     add_tokenize_command(app, run);
@@ -44,8 +47,7 @@ int run_command_line(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        const auto chosen = app.get_subcommands();
-        write_out(chosen.empty() ? app.help() : chosen.front()->help());
+        write_out(app.help());  // of the command, if one was named
         return 0;
     } catch (const CLI::CallForVersion& version) {
         write_out(std::string(version.what()) + "\n");
