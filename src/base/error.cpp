@@ -69,10 +69,10 @@ void Error::build_text() {
     if (!remedy_.empty()) text_ += " Remedy: " + remedy_;
 }
 
-void require(bool condition, std::string_view assumption, const std::source_location& where) {
+void require(bool condition, std::string_view assumption, const char* file, int line) {
     if (condition) return;
     throw Error(ErrorCode::internal, fmt::format("an assumption of the program does not hold: {}", assumption),
-                {{"at", fmt::format("{}:{}", where.file_name(), where.line())}},
+                {{"at", fmt::format("{}:{}", file, line)}},
                 "please report this with the command that led to it");
 }
 

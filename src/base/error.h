@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,7 +62,8 @@ class Error : public std::exception {
 };
 
 // Guards a programmer's assumption (never user data): throws Error(internal) naming the place when it does not hold.
-void require(bool condition, std::string_view assumption,
-             const std::source_location& where = std::source_location::current());
+// (The builtins stand for std::source_location, which clang 14 does not have.)
+void require(bool condition, std::string_view assumption, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE());
 
 }  // namespace gemmatrace
