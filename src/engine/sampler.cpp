@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "engine/counter_random.h"
+#include "base/random.h"
 #include "model/decision.h"
 
 namespace gemmatrace::engine {
@@ -164,7 +164,7 @@ int32_t Sampler::choose(std::span<const float> logits) {
     if (parameters_.top_p < 1.0) total = keep_top_p(total);
     if (parameters_.min_p > 0.0) total = keep_min_p();
 
-    const double target = random_unit(parameters_.seed, draws_++) * total;
+    const double target = CounterRandom(parameters_.seed).unit(draws_++) * total;
     double passed = 0.0;
     for (const Candidate& candidate : candidates_) {
         passed += static_cast<double>(candidate.score);
