@@ -139,10 +139,15 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer Tokenizer::load(const std::filesystem::path& directory) {
     const std::filesystem::path path = directory / kJsonName;
     const std::filesystem::path config_path = directory / kConfigName;
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+        throw Error(ErrorCode::not_found, "the checkpoint has no tokenizer.json", {{"file", path.string()}},
+                    "fetch tokenizer.json from where the checkpoint came from");
+    }
     try {
         const std::string json = read_file(path, kMaxFileBytes);
         const std::string config =
-            std::filesystem::exists(config_path) ? read_file(config_path, JsonLimits{}.max_bytes) : "";
+            std::filesystem::exists(config_path, ignored) ? read_file(config_path, JsonLimits{}.max_bytes) : "";
         return parse(json, config);
     } catch (Error& error) {
         throw error.add_context("checkpoint", directory.string());

@@ -214,7 +214,7 @@ bool Handler::end_array() {
 }
 
 bool Handler::parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) {
-    fail(position >= text_bytes_ ? "the JSON ends in the middle" : "this is not valid JSON",
+    fail(position > text_bytes_ ? "the JSON ends in the middle" : "this is not valid JSON",
          {{"byte", std::to_string(position)}, {"bytes", std::to_string(text_bytes_)}});
 }
 
