@@ -15,8 +15,22 @@ namespace gemmatrace::text {
 // What a render may cost before it is refused.
 struct TemplateLimits {
     int64_t max_steps = 20'000'000;             // statements and expressions evaluated
-    size_t max_output_bytes = size_t{64} << 20;
+    size_t max_output_bytes = size_t{64} << 20;  // also of any single text the template makes on its way
+    size_t max_value_bytes = size_t{512} << 20;  // texts, lists and mappings held at one time
     int max_depth = 200;                        // nested calls, macros and expressions
+};
+
+// The wall clock that strftime_now shows, as datetime.now() gives it.
+struct LocalTime {
+    int year = 1970;
+    int month = 1;  // 1 … 12
+    int day = 1;
+    int hour = 0;
+    int minute = 0;
+    int second = 0;
+    int microsecond = 0;
+
+    static LocalTime now();
 };
 
 class ChatTemplate {
@@ -38,6 +52,9 @@ class ChatTemplate {
     // Throws Error(bad_request) with the template's line when the template raises or an operation fails there.
     MarkedText render(const nlohmann::ordered_json& variables, const nlohmann::ordered_json& special_tokens,
                       const TemplateLimits& limits = {}) const;
+    // The same at a given time, so that tests control what strftime_now shows.
+    MarkedText render(const nlohmann::ordered_json& variables, const nlohmann::ordered_json& special_tokens,
+                      const TemplateLimits& limits, const LocalTime& now) const;
 
     struct Data;
 
