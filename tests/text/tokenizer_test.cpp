@@ -26,24 +26,17 @@ TEST(Tokenizer, NeverAddsBeginningOrEnd) {
 }
 
 TEST(Tokenizer, F059_TakesRunsOfNewlinesAsTheirOwnTokens) {
+    // Tokens of 1 to 4 newlines, shorter ones with lower ranks; what Hugging Face tokenizers makes of this file.
+    const std::vector<std::vector<size_t>> lengths{{1}, {2}, {3}, {4}, {2, 3}, {4, 2}, {4, 3}, {4, 4}};
     const Tokenizer tokenizer = parse(small_file());
     for (const std::string before : {"", "a", "hello ", "}"}) {
-        for (size_t run = 1; run <= 8; ++run) {
-            const std::string text = before + std::string(run, '\n') + "b";
+        for (size_t run = 1; run <= lengths.size(); ++run) {
             Strings expected = tokens_of(tokenizer, before);
-            for (size_t rest = run; rest > 0; rest -= std::min<size_t>(rest, 4)) {
-                expected.push_back(std::string(std::min<size_t>(rest, 4), '\n'));
-            }
-            // Eight fall into 4 + 4, five into 4 + 1: longest runs have the lowest ranks only if the file says so, so
-            // compare the text and the number of tokens where the order of merges decides.
+            for (const size_t length : lengths[run - 1]) expected.emplace_back(length, '\n');
             expected.push_back("b");
-            const Strings tokens = tokens_of(tokenizer, text);
-            EXPECT_EQ(tokens.size(), expected.size()) << run;
-            EXPECT_EQ(std::accumulate(tokens.begin(), tokens.end(), std::string()),
-                      std::accumulate(expected.begin(), expected.end(), std::string()));
+            EXPECT_EQ(tokens_of(tokenizer, before + std::string(run, '\n') + "b"), expected) << run;
         }
     }
-    EXPECT_EQ(tokens_of(tokenizer, "a\n\n\nb"), (Strings{"a", "\n\n\n", "b"}));
 }
 
 TEST(Tokenizer, F059_MatchesRunsOfNewlinesThatAreAddedTokens) {
