@@ -39,6 +39,7 @@ void fill(Runtime& runtime, Dict& dict, const Arguments& arguments, std::string_
     }
     if (!arguments.positional.empty()) {
         const Value& source = arguments.positional.front();
+        if (source.is(Kind::undefined)) fail(source.as<UndefinedObject>().message);
         if (source.is(Kind::dict)) {
             for (const auto& [key, value] : source.as<DictObject>().dict.entries()) {
                 runtime.meter.step();

@@ -89,6 +89,11 @@ void Interpreter::write(const OutputStatement& statement) {
     }
 }
 
+void Interpreter::write_text(const Value& value) {
+    if (!value.is(Kind::text)) fail(fmt::format("a block must give text, not a value of type '{}'", type_name(value)));
+    append_text(runtime_, *out_, value);
+}
+
 Interpreter::Flow Interpreter::choose(const ConditionStatement& statement) {
     for (const auto& branch : statement.branches) {
         if (branch.test == nullptr || truth(runtime_, evaluate(*branch.test))) return execute(branch.body);
@@ -180,7 +185,7 @@ Interpreter::Flow Interpreter::filter_block(const FilterBlockStatement& statemen
         if (flow != Flow::onward) return flow;
         text = capture.text();
     }
-    append_text(runtime_, *out_, filtered(*statement.filter, Value(text)));
+    write_text(filtered(*statement.filter, Value(text)));
     return Flow::onward;
 }
 

@@ -56,6 +56,8 @@ class Interpreter : public Callbacks {
     Flow execute(const Body& body);
     Flow execute(const Statement& statement);
     void write(const OutputStatement& statement);
+    // What a filter or call block gives: jinja2 does not turn it into text as {{ }} does.
+    void write_text(const Value& value);
     Flow choose(const ConditionStatement& statement);
     Flow loop(const LoopStatement& statement);
     Value loop_recursively(const LoopStatement& statement, Activation& around, const Value& sequence, int depth);

@@ -159,7 +159,7 @@ class Lexer {
             advance(end);
             return;
         }
-        fail_syntax("Missing end of comment tag", line_);
+        if (at_ < source_.size()) fail_syntax("Missing end of comment tag", line_);  // at the very end jinja2 lets it pass
     }
 
     void raw() {
@@ -174,7 +174,7 @@ class Lexer {
             advance(end);
             return;
         }
-        fail_syntax("Missing end of raw directive", line_);
+        if (at_ < source_.size()) fail_syntax("Missing end of raw directive", line_);
     }
 
     // From behind {{ or {% up to its end, or to the end of the source.

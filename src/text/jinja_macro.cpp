@@ -94,7 +94,7 @@ Value Interpreter::invoke(const MacroFunction& function, Activation& activation)
 void Interpreter::call_block(const CallBlockStatement& statement) {
     const Value caller = make_macro(statement.function);
     const Value text = statement.call == nullptr ? call_macro(caller, {}) : call_expression(*statement.call, caller);
-    append_text(runtime_, *out_, text);
+    write_text(text);
 }
 
 Value Interpreter::call_loop(const Value& loop, const Arguments& arguments) {

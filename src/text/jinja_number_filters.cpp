@@ -83,7 +83,8 @@ Value round_filter(Runtime&, const Value& self, const Arguments& arguments) {
     const double unit = std::pow(10.0, static_cast<double>(precision));
     const double scaled = self.real() * unit;
     if (!std::isfinite(scaled)) fail("cannot convert float infinity or NaN to integer");
-    return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
+    const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+    return Value((whole == 0 ? 0.0 : whole) / unit);  // Python's ceil is an int, which has no negative zero
 }
 
 Value filesizeformat_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
