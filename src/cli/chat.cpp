@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/chat_commands.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/conversation.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"

@@ -1,9 +1,11 @@
 // How a command joins the program: it describes its options to the parser and leaves behind what is to be run.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <memory>
+
+namespace CLI {
+class App;  // the parser's header is large, and few files need more than its name
+}
 
 namespace gemmatrace::cli {
 
@@ -20,11 +22,5 @@ void add_inspect_command(CLI::App& app, RunCommand& run);
 void add_synth_command(CLI::App& app, RunCommand& run);
 // Reads the other commands from `app` when it runs, so it is added last.
 void add_completion_command(CLI::App& app, RunCommand& run);
-
-// Registers `body(options)` to be run when the command is chosen. Options live as long as the parser.
-template <typename Options>
-void set_body(CLI::App& command, RunCommand& run, std::shared_ptr<Options> options, int (*body)(const Options&)) {
-    command.callback([&run, options, body] { run = [options, body] { return body(*options); }; });
-}
 
 }  // namespace gemmatrace::cli

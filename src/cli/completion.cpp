@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/output.h"
 
 namespace gemmatrace::cli {

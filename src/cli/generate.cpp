@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"

@@ -10,7 +10,7 @@
 #include "checkpoint/ledger.h"
 #include "checkpoint/report.h"
 #include "checkpoint/tensor_store.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/layer_table.h"
 #include "cli/options.h"
 #include "cli/output.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/report.h"

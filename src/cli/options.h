@@ -1,7 +1,6 @@
 // Options that several commands share: declared once, described once, checked once.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -11,6 +10,10 @@
 #include "checkpoint/config.h"
 #include "cpu/runner.h"
 #include "engine/sampling_parameters.h"
+
+namespace CLI {
+class App;
+}
 
 namespace gemmatrace::cli {
 

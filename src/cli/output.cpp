@@ -41,8 +41,6 @@ bool is_terminal_out() { return ::isatty(STDOUT_FILENO) == 1; }
 
 bool is_terminal_in() { return ::isatty(STDIN_FILENO) == 1; }
 
-bool is_terminal_error() { return ::isatty(STDERR_FILENO) == 1; }
-
 bool may_style_out() {
     const char* no_color = std::getenv("NO_COLOR");
     const char* terminal = std::getenv("TERM");

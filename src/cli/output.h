@@ -14,7 +14,6 @@ void write_error(std::string_view text);
 
 bool is_terminal_out();
 bool is_terminal_in();
-bool is_terminal_error();
 
 // Whether text on standard output may be dimmed: a terminal that is not dumb, and no NO_COLOR in the environment.
 bool may_style_out();

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/batch.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"

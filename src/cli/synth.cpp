@@ -6,13 +6,14 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "checkpoint/config.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/sizes.h"
 #include "model/weight_plan.h"
 
 namespace gemmatrace::cli {
@@ -64,29 +65,6 @@ checkpoint::SynthTensor synthetic_tensor(const model::WeightSlot& slot) {
     return tensor;
 }
 
-// Draws the progress over one line of a terminal; a log gets a line for every tenth.
-class Progress {
-  public:
-    void show(size_t done, size_t total) {
-        const auto percent =
-            static_cast<int>(total == 0 ? 100 : 100.0 * static_cast<double>(done) / static_cast<double>(total));
-        if (is_terminal_error()) {
-            write_error(fmt::format("\r{:3} % of {} written", percent, size_text(total)));
-            is_line_open_ = true;
-        } else if (percent / 10 > last_tenth_) {
-            last_tenth_ = percent / 10;
-            write_error(fmt::format("{} % of {} written\n", last_tenth_ * 10, size_text(total)));
-        }
-    }
-    ~Progress() {
-        if (is_line_open_) write_error("\n");
-    }
-
-  private:
-    bool is_line_open_ = false;
-    int last_tenth_ = 0;
-};
-
 int run_synth(const SynthOptions& options) {
     if (options.layers && *options.layers < 1) {
         throw Error(ErrorCode::bad_request, fmt::format("{} layers were asked for", *options.layers),
@@ -96,13 +74,15 @@ int run_synth(const SynthOptions& options) {
     const checkpoint::ModelConfig config = checkpoint::parse_config(document, "the published config.json");
     std::vector<checkpoint::SynthTensor> tensors;
     for (const model::WeightSlot& slot : model::weight_plan(config)) tensors.push_back(synthetic_tensor(slot));
-    {
-        Progress progress;
-        checkpoint::write_synthetic_checkpoint(
-            options.directory, document, tensors, options.seed, kShardBytes,
-            [&](size_t done, size_t total) { progress.show(done, total); }, is_interrupted);
-    }
-    throw_if_interrupted();
+    std::optional<Progress> progress;
+    checkpoint::write_synthetic_checkpoint(
+        options.directory, document, tensors, options.seed, kShardBytes,
+        [&](size_t done, size_t total) {
+            if (!progress) progress.emplace("writing weights", total);
+            progress->update(done);
+        },
+        is_interrupted);
+    if (progress) progress->finish();
     write_out(options.directory.string() + "\n");
     return 0;
 }

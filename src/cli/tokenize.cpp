@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "checkpoint/config.h"
 #include "cli/batch.h"
-#include "cli/command.h"
+#include "cli/command_body.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
