@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace gemmatrace {
@@ -69,7 +70,7 @@ Progress::Progress(std::string what, uint64_t total_bytes, ProgressOutput output
       total_bytes_(total_bytes),
       output_(std::move(output)),
       start_(output_.now()),
-      shown_at_(output_.is_terminal ? start_ - kTerminalPause : start_) {}
+      shown_at_(output_.is_terminal ? -std::numeric_limits<double>::infinity() : start_) {}
 
 Progress::~Progress() {
     if (is_line_open_) output_.write(kClearLine);
