@@ -1,4 +1,5 @@
 """The reference renderer: jinja2 in the settings that Transformers 5.13 gives a chat template."""
+import functools
 import json
 from datetime import datetime
 
@@ -40,9 +41,14 @@ def make_environment(now=None):
     return environment
 
 
+@functools.lru_cache(maxsize=4)
+def compiled(environment, source):
+    return environment.from_string(source)
+
+
 def reference(environment, source, variables):
     """The rendered text, or the exception that rendering or compiling ends in."""
     try:
-        return environment.from_string(source).render(**variables)
+        return compiled(environment, source).render(**variables)
     except Exception as error:  # noqa: BLE001 - any failure of the reference is an answer here
         return error
