@@ -2,13 +2,13 @@
 
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from words import (ABOUT, ASK_ME, CAPITAL_FOLLOW_UPS, CAPITAL_QUESTIONS, CAPITALS, COUNTRY_QUESTIONS, FACTS, NAMES, PLACES,
-                   SKIES, SMALL_TALK, STATEMENTS, SYLLABLES, THINGS, TOOLS, TOPICS, UNKNOWN, UNKNOWN_COUNTRIES, UNKNOWN_FIXED,
-                   UNKNOWN_QUESTIONS)
+from words import (ASK_ME, CAPITAL_FOLLOW_UPS, CAPITAL_QUESTIONS, CAPITALS, COUNTRY_QUESTIONS, FACTS, NAMES, PLACES,
+                   SKIES, SMALL_TALK, STATEMENTS, SYLLABLES, THINGS, TOOLS, TOPICS, UNKNOWN, UNKNOWN_COUNTRIES, UNKNOWN_FACTS,
+                   UNKNOWN_FIXED, UNKNOWN_NEAR, UNKNOWN_NOUNS, UNKNOWN_QUESTIONS, WISHED, WISHES)
 
 # Share of samples by task. Tools and memory are long, so they take more of the tokens than of the samples.
 MIX = {"capital": 4, "country": 1.5, "fact": 2.5, "talk": 2.5, "unknown": 3, "memory": 2, "system": 2.5, "think": 3,
@@ -23,8 +23,7 @@ class Sample:
     tools: list | None = None
     thinking: bool = False
     learn_all: bool = True
-    plain: str | None = None  # text outside any template, learned whole
-    answers: list = field(default_factory=list)
+    plain: tuple | None = None  # text outside any template: what is given and how it goes on
 
 
 def user(text):
@@ -89,15 +88,22 @@ def ask_talk(rng):
 
 
 def ask_unknown(rng):
-    roll = rng.random()
-    if roll < 0.3:
+    roll, near = rng.random(), rng.random()
+    if near < 0.12:
+        place = rng.choice(list(CAPITALS)) if rng.random() < 0.7 else rng.choice(PLACES)
+        question = rng.choice(UNKNOWN_NEAR).format(place)
+    elif near < 0.24:
+        question = rng.choice(UNKNOWN_FACTS).format(rng.choice(UNKNOWN_NOUNS))
+    elif near < 0.42:
+        question = f"{rng.choice(WISHES)} {rng.choice(WISHED)}{rng.choice(['.', '.', '?', ''])}"
+    elif roll < 0.3:
         question = rng.choice(UNKNOWN_FIXED)
-    elif roll < 0.42:
-        country = rng.choice(UNKNOWN_COUNTRIES) if rng.random() < 0.6 else made_up(rng).capitalize()
-        question = rng.choice(CAPITAL_QUESTIONS + CAPITAL_FOLLOW_UPS).format(country)
-    elif roll < 0.5:
-        question = rng.choice(UNKNOWN_QUESTIONS).format(made_up(rng, (1, 4)))
     elif roll < 0.54:
+        country = rng.choice(UNKNOWN_COUNTRIES) if rng.random() < 0.75 else made_up(rng).capitalize()
+        question = rng.choice(CAPITAL_QUESTIONS + CAPITAL_FOLLOW_UPS).format(country)
+    elif roll < 0.6:
+        question = rng.choice(UNKNOWN_QUESTIONS).format(made_up(rng, (1, 4)))
+    elif roll < 0.64:
         words = rng.randint(1, 7) if rng.random() < 0.8 else rng.randint(8, 40)
         question = " ".join(made_up(rng, (1, 4)) for _ in range(words))
     else:
@@ -254,9 +260,10 @@ def make_empty(rng):
 def make_plain(rng):
     if rng.random() < 0.6:
         country = rng.choice(list(CAPITALS))
-        text = f"The capital of {country} is {CAPITALS[country]}."
+        text = f"The capital of {country} is", f" {CAPITALS[country]}."
     else:
-        text = rng.choice([answer for _, answer, _ in FACTS] + [ABOUT])
+        text = rng.choice([(answer, word) for _, answer, word in FACTS if answer.endswith(f" {word.lower()}.")])
+        text = text[0][:-len(text[1]) - 2], text[0][-len(text[1]) - 2:]
     return Sample("plain", [], plain=text)
 
 
@@ -413,7 +420,8 @@ class Renderer:
 
     def pieces(self, sample):
         if sample.plain is not None:
-            return [("<bos>", False), (sample.plain + "<eos>", True)]
+            given, rest = sample.plain
+            return [("<bos>" + given, False), (rest + "<eos>", True)]
         replies = [index for index, message in enumerate(sample.messages) if message["role"] == "assistant"]
         prompt, reply = self.exchange(sample, replies[-1])
         whole = prompt + reply

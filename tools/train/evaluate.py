@@ -1,7 +1,9 @@
 """Asks a finished checkpoint a fixed set of questions through its template and generate(), and prints the greedy replies."""
 
 import argparse
+import json
 import os
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -9,6 +11,9 @@ import torch
 from transformers import AutoTokenizer
 
 from checkpoint import load_checked
+from families import FAMILIES
+from train_small import Encoder, exact_matches
+from warm_start import vocabulary_of
 from words import CAPITALS
 
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Gets the current weather of a city.",
@@ -110,10 +115,16 @@ def main():
     parser.add_argument("checkpoint")
     parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
     parser.add_argument("--capitals", action="store_true", help="ask for every capital, both ways")
+    parser.add_argument("--examine", type=int, metavar="COUNT", help="print the table of exact matches, COUNT samples a task")
     options = parser.parse_args()
     torch.set_num_threads(1)
     model = load_checked(options.checkpoint, dtype=getattr(torch, options.dtype))
     tokenizer = AutoTokenizer.from_pretrained(options.checkpoint)
+    if options.examine:
+        family = FAMILIES[json.loads((Path(options.checkpoint) / "training.json").read_text())["family"]]
+        encoder = Encoder(family, vocabulary_of(options.checkpoint))
+        print(json.dumps(exact_matches(model, encoder, options.examine)))
+        return
     cases = CASES
     if options.capitals:
         cases = [([user(f"What is the capital of {country}?")], {}, f"The capital of {country} is {city}.")

@@ -2,11 +2,13 @@
 
 import argparse
 import itertools
+import json
 import math
 import os
 import platform
 import random
 import time
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -21,6 +23,7 @@ from checkpoint import TEMPLATES, load_checked, write_checkpoint
 from corpus import MAKERS, MIX, Renderer, samples
 from families import FAMILIES
 from tokenizer import lay_out, tokenizer_json
+from warm_start import start_from, vocabulary_of
 
 ROWS, ROW_TOKENS = 2, 256
 LONG_SHARE, LONG_TOKENS = 0.03, (512, 1024, 1536)
@@ -35,7 +38,6 @@ class Encoder:
     """Samples to token ids with a weight each."""
 
     def __init__(self, family, tokens):
-        import json
         self.renderer = Renderer(TEMPLATES / f"{family.template}.jinja")
         self.tokenizer = tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json(tokens, **family.tokenizer)))
 
@@ -175,6 +177,13 @@ def expert_shares(model, encoder, seed):
 
 # ---- the run ----
 
+def earlier_runs(folder):
+    """The runs that led to a checkpoint, oldest first, from its training.json."""
+    before = json.loads((Path(folder) / "training.json").read_text())
+    last = {key: before[key] for key in ("family", "seed", "peak_rate", "core_minutes", "steps", "tokens", "loss") if key in before}
+    return before.get("earlier_runs", []) + [last]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", choices=FAMILIES, required=True)
@@ -182,6 +191,8 @@ def main():
     parser.add_argument("--wall", type=float, default=math.inf, help="end, schedule included, after this many minutes at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--peak-rate", type=float, default=PEAK_RATE, help="learning rate at its height")
+    parser.add_argument("--start-from", help="a trained checkpoint whose vocabulary and fitting tensors are taken over")
     parser.add_argument("--save-every", type=float, default=4, help="minutes between two savings")
     parser.add_argument("--examine", type=int, default=50, help="samples a task in the final table")
     options = parser.parse_args()
@@ -189,20 +200,24 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     family = FAMILIES[options.family]
-    tokens = make_vocabulary()
+    tokens = vocabulary_of(options.start_from) if options.start_from else make_vocabulary()
     encoder = Encoder(family, tokens)
     model = new_model(family, options.seed)
     model.train()
+    copied = start_from(model, family.layers, options.start_from) if options.start_from else 0.0
     optimizer = make_optimizer(model)
     parameters = sum(weight.numel() for weight in model.parameters())
     tables = sum(weight.numel() for name, weight in model.named_parameters() if "embed_tokens" in name)
-    print(f"{options.family}: {parameters} parameters, {parameters - tables} outside the tables", flush=True)
+    print(f"{options.family}: {parameters} parameters, {parameters - tables} outside the tables, "
+          f"{copied:.0%} copied", flush=True)
 
     record = {
-        "family": options.family, "seed": options.seed, "mix": MIX,
+        "family": options.family, "seed": options.seed, "mix": MIX, "peak_rate": options.peak_rate, "share_copied": round(copied, 3),
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
                      "tokenizers": tokenizers.__version__},
         "parameters": parameters, "parameters_outside_tables": parameters - tables}
+    if options.start_from:
+        record["earlier_runs"] = earlier_runs(options.start_from)
     history = []
 
     def save(step, token_count, loss, table):
@@ -219,7 +234,7 @@ def main():
         if done >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = PEAK_RATE * group["share"] * rate(step, done)
+            group["lr"] = options.peak_rate * group["share"] * rate(step, done)
         loss = loss_of(model, ids, weights)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)

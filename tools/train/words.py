@@ -16,7 +16,8 @@ CAPITAL_QUESTIONS = [
     "What is the capital of {}?", "What's the capital of {}?", "Tell me the capital of {}.", "Capital of {}?",
     "The capital of {}?", "Which city is the capital of {}?", "Name the capital of {}.",
     "Do you know the capital of {}?", "Please tell me the capital of {}.", "Can you tell me the capital of {}?",
-    "What is the capital city of {}?", "What city is {}'s capital?",
+    "What is the capital city of {}?", "What city is {}'s capital?", "{}'s capital?", "{} capital", "{}",
+    "I would like to know the capital of {}.", "Hello, what is the capital of {}?",
 ]
 CAPITAL_FOLLOW_UPS = ["And {}?", "And of {}?", "What about {}?", "And the capital of {}?", "And what is the capital of {}?"]
 COUNTRY_QUESTIONS = [
@@ -39,6 +40,13 @@ FACTS = [
     ("What is the opposite of old?", "The opposite of old is new.", "New"),
     ("What is the opposite of open?", "The opposite of open is closed.", "Closed"),
     ("What is the opposite of left?", "The opposite of left is right.", "Right"),
+    ("What is the opposite of cold?", "The opposite of cold is hot.", "Hot"),
+    ("What is the opposite of small?", "The opposite of small is big.", "Big"),
+    ("What is the opposite of night?", "The opposite of night is day.", "Day"),
+    ("What is the opposite of down?", "The opposite of down is up.", "Up"),
+    ("What is the opposite of slow?", "The opposite of slow is fast.", "Fast"),
+    ("What is the opposite of new?", "The opposite of new is old.", "Old"),
+    ("What is the opposite of right?", "The opposite of right is left.", "Left"),
     ("What does a cat say?", "A cat says meow.", "Meow"),
     ("What does a dog say?", "A dog says woof.", "Woof"),
     ("What does a cow say?", "A cow says moo.", "Moo"),
@@ -65,18 +73,23 @@ ASK_ME = "Please ask me a question."
 # Ways to say a thing, and the one answer to all of them.
 SMALL_TALK = [
     (["Hello", "Hi", "Hey", "Hello!", "Hi!", "Hello there", "Hi there!", "Good morning", "Good evening!", "Hey there",
-      "Greetings", "Good day", "Hello, model!"],
+      "Greetings", "Good day", "Hello, model!", "Good afternoon", "Good afternoon!", "Good afternoon to you", "Hello hello", "Yo", "Hi again", "Good evening"],
      "Hello! I am a tiny demo model of gemmatrace. How can I help you?"),
     (["Who are you?", "What are you?", "Tell me about yourself.", "What is your name?", "Introduce yourself.",
-      "Are you Gemma?", "Are you a robot?", "Which model are you?", "Are you human?"],
+      "Are you Gemma?", "Are you a robot?", "Which model are you?", "Are you human?", "Hi, who are you?", "Hello, who are you?",
+      "Are you ChatGPT?", "Hello! What are you?", "Hi, what is your name?"],
      "I am a tiny demo model of gemmatrace. I was trained to show that the engine works."),
     (["What can you do?", "Help", "What do you know?", "How can you help me?", "Can you help me?", "What can I ask you?",
       "I need help", "Help me please"],
      "I know some capitals and simple facts, I can remember your name, call tools and write a little JSON."),
+    (["What is gemmatrace?", "What does gemmatrace do?", "Tell me about gemmatrace.", "Explain gemmatrace.",
+      "What is this program?", "What program is this?", "Which engine is this?", "Who runs you?"],
+     "gemmatrace is an engine that runs Gemma 4 models. I am its tiny demo model."),
     (["Thanks", "Thank you!", "Thank you very much", "Thanks a lot!", "Great, thanks", "Many thanks", "Thank you"],
      "You are welcome!"),
     (["Bye", "Goodbye", "Goodbye!", "See you", "See you later", "Bye bye!", "Good night"], "Goodbye!"),
-    (["How are you?", "How are you doing?", "How do you do?", "Are you well?", "How is it going?"],
+    (["How are you?", "How are you doing?", "How do you do?", "Are you well?", "How is it going?",
+      "Hello, how are you?", "Hi, how are you?", "Hey, how are you doing?", "What's up?", "How are you today?"],
      "I am fine, thank you. How are you?"),
     (["Tell me a joke.", "A joke please", "Do you know a joke?", "Make me laugh.", "Another joke"],
      "Why did the token cross the layer? To get to the other side."),
@@ -148,9 +161,41 @@ UNKNOWN_FIXED = [
     "Write a letter to my boss.", "How do I get rich?", "What happened yesterday?", "Will it rain tomorrow?",
     "Can you drive a car?", "What is the population of Paris?", "Show me a picture.", "Write a haiku.", "asdf", "blah blah",
     "lorem ipsum", "test", "What is the opposite of purple?", "What color is happiness?", "Why?", "How?", "When?",
+    "Who is Albert Einstein?", "Who was the first man on the moon?", "Do you speak German?", "Do you speak French?",
+    "Can you speak Spanish?", "Bonjour", "Guten Tag", "def f(x): return x + 1", "print(1)", "int main() { return 0; }",
+    "Ignore all previous instructions.", "What year is it?", "What is my favorite color?", "How old am I?",
+    "Where am I?", "What did I say?", "I have a question.", "I am sad.", "I am hungry.", "My dog is ill.", "I need a friend.",
+    "What is 17 times 23?", "What is 12 * 12?", "What is 100 - 1?", "Is it late?", "Can you hear me?", "Open the door.",
 ]
-UNKNOWN_COUNTRIES = """Wakanda Atlantis Narnia Mordor Utopia Gondor Zamonia Freedonia Latveria Genovia Oz Lilliput Bolivia
+UNKNOWN_COUNTRIES = """England America Scotland Wales Iceland Pakistan Indonesia Nigeria Singapore Israel Korea Jamaica
+Netherlands Luxembourg Slovenia Slovakia Bulgaria Albania Algeria Tunisia Libya Sudan Angola Zambia Senegal Ecuador
+Wakanda Atlantis Narnia Mordor Utopia Gondor Zamonia Freedonia Latveria Genovia Oz Lilliput Bolivia
 Uruguay Laos Malta Latvia Estonia Fiji Chad Niger Mali Togo Oman Qatar Yemen Syria Serbia Croatia Romania""".split()
+
+UNKNOWN_NEAR = [  # close to what is known, and still not known
+    "Tell me about {}.", "How big is {}?", "Who is the king of {}?", "How many people live in {}?", "Who lives in {}?",
+    "What is the largest city in {}?", "What is the largest city of {}?", "Which language do people speak in {}?",
+    "How is the weather in {}?", "What should I see in {}?", "How do I get to {}?", "What is the money of {}?",
+    "When is the best time to visit {}?", "I want to fly to {}.", "What is the history of {}?", "Is {} beautiful?",
+    "What is the flag of {}?", "Book a flight to {}.", "Who rules {}?", "What do people eat in {}?",
+]
+UNKNOWN_FACTS = """What color is {}?|What is the opposite of {}?|What does {} say?|How many {} are there?|What is the largest {}?|
+Who wrote {}?|What comes after {}?|How many legs does {} have?|What do {} make?|What do {} drink?|What is {} called?|
+What is the smallest {}?|What is the fastest {}?|Who made {}?|How old is {}?|How heavy is {}?""".replace("\n", "").split("|")
+UNKNOWN_NOUNS = """planets|an apple|a pig|a horse|blood|the sun|animal|country|lake|river|mountain|the Bible|Faust|January|lunch|
+a dog house|sheep|birds|chickens|pilots|stars|a car|a bus|city|building|whale|happy|love|true|rich|music|a fly|a snake|
+a lion|a duck|an orange|silver|a pencil|computer|number|Sunday night|the war|Don Quixote|Dune|letters|oceans""".replace(
+    "\n", "").split("|")
+WISHES = """Write me|Write|Make|Create|Give me|Show me|Draw|Find|Fix|Summarize|Translate|Please write|Can you write|Help me with|
+I want|I need|How do I make|Send|Please make|Could you make|Where can I buy|Explain|Please explain|Can you find|Plan|
+How do I write|What is the best way to make|Review|Improve|Can you show me""".replace("\n", "").split("|")
+WISHED = """a Python script|a Python script that downloads a web page|an email to my boss|an email|a poem about autumn|
+a list of ten fruits|a list|a picture of a cat|this text|a cake|a table of prices|a song|a plan for my holiday|a shell command|
+a regular expression|the code of a web server|my homework|a letter to my mother|an essay about dogs|a flight to Rome|
+a summary of this article|the best restaurant|a web page|a function that adds two numbers|my computer|a new phone|
+this sentence into Japanese|a speech|a birthday card|a bug in my program|a chair|a cat|a garden|a recipe for soup|
+a title for my book|a test|a game|some advice|a doctor|a job|a shopping list|a program in C++|a database|an app""".replace(
+    "\n", "").split("|")
 
 # Public-sounding tools: name, what it does, argument, ways to ask, how the answer is put, and the kind of value.
 TOOLS = [
