@@ -86,22 +86,25 @@ bool show_turn(Conversation& conversation, const std::string& question) {
     return !writer.is_reader_gone();
 }
 
-// A turn is a request of its own: what is wrong with it is shown, and the conversation goes on.
-bool answer_line(Conversation& conversation, std::string line, bool& is_leaving) {
+enum class AfterLine { go_on, leave };
+
+// A turn is a request of its own: what is wrong with it is shown, kept in `status`, and the conversation goes on.
+AfterLine answer_line(Conversation& conversation, std::string line, int& status) {
     try {
         if (line.starts_with('/') && !line.starts_with("//")) {
-            ChatAction action = run_chat_command(line, conversation);
-            is_leaving = action.kind == ChatAction::Kind::leave;
-            if (action.kind != ChatAction::Kind::ask) return write_out(action.text);
-            return show_turn(conversation, action.text);
+            const ChatAction action = run_chat_command(line, conversation);
+            if (action.kind == ChatAction::Kind::leave) return AfterLine::leave;
+            const bool is_read =
+                action.kind == ChatAction::Kind::ask ? show_turn(conversation, action.text) : write_out(action.text);
+            return is_read ? AfterLine::go_on : AfterLine::leave;
         }
         if (line.starts_with("//")) line.erase(0, 1);
-        return show_turn(conversation, line);
+        return show_turn(conversation, line) ? AfterLine::go_on : AfterLine::leave;
     } catch (const Error& error) {
         if (error.code() == ErrorCode::internal || error.code() == ErrorCode::interrupted) throw;
-        report_error(error);
+        status = report_error(error);
         if (error.code() == ErrorCode::too_long) write_error("  /clear starts a new conversation\n");
-        return true;
+        return AfterLine::go_on;
     }
 }
 
@@ -114,11 +117,12 @@ int converse(Conversation& conversation, const ChatOptions& options) {
     MessageReader reader;
     std::string line;
     bool was_interrupted = false;
+    int status_of_turns = 0;  // a person has seen what went wrong; a script is told by the exit status
     while (true) {
         const LineReader::Status status = reader.next(line);
         if (status == LineReader::Status::end) {
             if (is_interactive) write_out("\n");
-            return 0;
+            break;
         }
         if (status == LineReader::Status::interrupted) {
             if (was_interrupted || !is_interactive) throw_if_interrupted();
@@ -129,10 +133,10 @@ int converse(Conversation& conversation, const ChatOptions& options) {
         }
         was_interrupted = false;
         if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
-        bool is_leaving = false;
-        if (!answer_line(conversation, line, is_leaving) || is_leaving) return 0;
+        if (answer_line(conversation, line, status_of_turns) == AfterLine::leave) break;
         clear_interrupt();
     }
+    return is_interactive ? 0 : status_of_turns;
 }
 
 // Only the answer goes to standard output.

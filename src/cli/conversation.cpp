@@ -1,9 +1,8 @@
 // One turn: render, reuse what the slot already holds, generate, remember.
 #include "cli/conversation.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -13,11 +12,18 @@ namespace {
 
 constexpr int64_t kMinContextTokens = 2048;
 
-size_t free_memory_bytes() {
-    const long pages = sysconf(_SC_AVPHYS_PAGES);
-    const long page_bytes = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page_bytes <= 0) return size_t{1} << 30;
-    return static_cast<size_t>(pages) * static_cast<size_t>(page_bytes);
+// What a new process could take without swapping, as the kernel estimates it.
+size_t available_memory_bytes() {
+    constexpr size_t kWithoutAnEstimate = size_t{1} << 30;
+    std::ifstream file("/proc/meminfo");
+    std::string key;
+    size_t kibibytes = 0;
+    std::string unit;
+    while (file >> key >> kibibytes) {
+        if (key == "MemAvailable:") return kibibytes * 1024;
+        std::getline(file, unit);
+    }
+    return kWithoutAnEstimate;
 }
 
 nlohmann::ordered_json message(const char* role, const std::string& content) {
@@ -28,7 +34,7 @@ nlohmann::ordered_json message(const char* role, const std::string& content) {
 
 int64_t default_context_tokens(const cpu::Runner& runner) {
     int64_t tokens = runner.config().max_position_embeddings;
-    const size_t budget = free_memory_bytes() / 4;
+    const size_t budget = available_memory_bytes() / 4;
     while (tokens > kMinContextTokens && runner.slot_bytes(tokens) > budget) tokens /= 2;
     return tokens;
 }

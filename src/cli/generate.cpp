@@ -93,6 +93,7 @@ class Reply {
     const std::string& thought() const { return thought_; }
     const std::vector<std::string>& tool_calls() const { return tool_calls_; }
     const std::optional<std::string>& stop_string() const { return stops_.match(); }
+    bool is_reader_gone() const { return is_reader_gone_; }
 
   private:
     void take(ReplyPart part, std::string_view text) {
@@ -260,6 +261,7 @@ int run_generate(const GenerateOptions& options) {
         engine::generate(runner, slot, request, [&](int32_t id) { return reply.push(id); });
     reply.finish();
     throw_if_interrupted();
+    if (reply.is_reader_gone()) return 0;
     if (options.is_json) {
         write_out(result_json(options, model, request, result, reply, capacity));
     } else {

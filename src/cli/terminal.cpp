@@ -1,8 +1,6 @@
 // Reading messages and writing replies.
 #include "cli/terminal.h"
 
-#include <algorithm>
-
 #include "cli/output.h"
 
 namespace gemmatrace::cli {
@@ -12,9 +10,21 @@ constexpr std::string_view kFence = "\"\"\"";
 constexpr std::string_view kDim = "\x1b[2m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-bool is_harmful(char letter) {
-    const auto byte = static_cast<unsigned char>(letter);
-    return (byte < 0x20 && letter != '\n' && letter != '\t') || byte == 0x7f;
+// Text without the control characters that a terminal acts on: C0 but newline and tab, delete, and C1, which UTF-8
+// writes as C2 followed by 80 to 9F.
+std::string without_controls(std::string_view text) {
+    std::string harmless;
+    harmless.reserve(text.size());
+    for (size_t at = 0; at < text.size(); ++at) {
+        const auto byte = static_cast<unsigned char>(text[at]);
+        const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+        if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+            ++at;
+        } else if ((byte >= 0x20 && byte != 0x7f) || byte == '\n' || byte == '\t') {
+            harmless += text[at];
+        }
+    }
+    return harmless;
 }
 
 }  // namespace
@@ -80,13 +90,7 @@ void ReplyWriter::set_dim(bool is_dim) {
 void ReplyWriter::write(std::string_view text) {
     if (text.empty() || is_reader_gone_) return;
     is_line_open_ = text.back() != '\n';
-    if (!is_terminal_) {
-        is_reader_gone_ = !write_out(text);
-        return;
-    }
-    std::string harmless(text);
-    std::erase_if(harmless, is_harmful);
-    is_reader_gone_ = !write_out(harmless);
+    is_reader_gone_ = !(is_terminal_ ? write_out(without_controls(text)) : write_out(text));
 }
 
 }  // namespace gemmatrace::cli
