@@ -141,22 +141,22 @@ std::string Decoder::advance(std::vector<DecoderState>& states, std::vector<std:
 }
 
 StreamingDetokenizer::StreamingDetokenizer(const Tokenizer& tokenizer, bool skip_special)
-    : tokenizer_(&tokenizer), skip_special_(skip_special), states_(tokenizer.data_->decoder.start()) {}
+    : data_(tokenizer.data_.get()), skip_special_(skip_special), states_(data_->decoder.start()) {}
 
 std::string StreamingDetokenizer::push(int32_t id) {
-    const Tokenizer::Data& data = *tokenizer_->data_;
-    if (id < 0 || id >= data.vocabulary.size()) {
+    const Vocabulary& vocabulary = data_->vocabulary;
+    if (id < 0 || id >= vocabulary.size()) {
         throw Error(ErrorCode::bad_request, "a token id is out of range",
-                    {{"id", std::to_string(id)}, {"vocab_size", std::to_string(data.vocabulary.size())}},
+                    {{"id", std::to_string(id)}, {"vocab_size", std::to_string(vocabulary.size())}},
                     "give ids that this checkpoint's tokenizer made");
     }
-    if (!data.vocabulary.contains(id) || (skip_special_ && data.vocabulary.is_control(id))) return {};
-    const bool needs_space = data.decoder.joins_with_spaces() && !is_at_start_;
+    if (!vocabulary.contains(id) || (skip_special_ && vocabulary.is_control(id))) return {};
+    const bool needs_space = data_->decoder.joins_with_spaces() && !is_at_start_;
     is_at_start_ = false;
     std::string text(needs_space ? " " : "");
-    return text.append(data.decoder.push(states_, {data.vocabulary.token(id)}));
+    return text.append(data_->decoder.push(states_, {vocabulary.token(id)}));
 }
 
-std::string StreamingDetokenizer::finish() { return tokenizer_->data_->decoder.finish(states_); }
+std::string StreamingDetokenizer::finish() { return data_->decoder.finish(states_); }
 
 }  // namespace gemmatrace::text

@@ -72,7 +72,7 @@ struct DecoderState {
 // Turns ids that come one at a time into text that can be shown at once: holds back what may still change. That is a
 // run of byte tokens until it ends, because in the reference one wrong byte turns the whole run into U+FFFD; and with
 // some decoders the spaces at the end. Joined output equals Tokenizer::decode of all ids. One per sequence; the
-// tokenizer must outlive it.
+// tokenizer must outlive it (it may be moved).
 class StreamingDetokenizer {
   public:
     StreamingDetokenizer(const Tokenizer& tokenizer, bool skip_special);
@@ -83,7 +83,7 @@ class StreamingDetokenizer {
     std::string finish();
 
   private:
-    const Tokenizer* tokenizer_;  // a pointer, so that a detokenizer can be assigned
+    const Tokenizer::Data* data_;
     bool skip_special_;
     std::vector<DecoderState> states_;
     bool is_at_start_ = true;

@@ -58,7 +58,7 @@ std::string read_pattern(const Fields& step) {
     if (regex && regex->find_first_of("\\^$.|?*+()[]{}") != std::string::npos) {
         refuse_field(pattern.path_of("Regex"), "a regular expression is not supported here");
     }
-    const std::string text = regex ? *regex : pattern.string("String");
+    std::string text = regex ? *regex : pattern.string("String");
     if (text.empty()) refuse_field(pattern.path(), "an empty pattern is not supported here");
     if (text.size() > kMaxPatternBytes) {
         refuse_field(pattern.path(),
@@ -69,7 +69,7 @@ std::string read_pattern(const Fields& step) {
 
 // Exactly one character.
 std::string read_character(const Fields& step, std::string_view name) {
-    const std::string text = step.string(name);
+    std::string text = step.string(name);
     if (text.empty() || static_cast<size_t>(decode_utf8(text, 0).length) != text.size()) {
         reject_field(step.path_of(name), "this is not one character");
     }

@@ -1,4 +1,4 @@
-"""Writes a trained model as a checkpoint folder in Hugging Face's layout, and checks that the library loads it whole."""
+"""Writes a trained model as a checkpoint folder in Hugging Face's layout, and checks that it loads whole."""
 
 import json
 import shutil
@@ -26,8 +26,11 @@ def published_tensors(model, family, seed):
         for layer in range(len(family.layers) - text["num_kv_shared_layers"], len(family.layers)):
             full = family.layers[layer] == "full_attention"
             head_dim = text["global_head_dim"] if full else text["head_dim"]
-            shapes = {"k_proj": (text["num_key_value_heads"] * head_dim, text["hidden_size"]),
-                      "v_proj": (text["num_key_value_heads"] * head_dim, text["hidden_size"]), "k_norm": (head_dim,)}
+            shapes = {
+                "k_proj": (text["num_key_value_heads"] * head_dim, text["hidden_size"]),
+                "v_proj": (text["num_key_value_heads"] * head_dim, text["hidden_size"]),
+                "k_norm": (head_dim,),
+            }
             for part, shape in shapes.items():
                 name = f"model.language_model.layers.{layer}.self_attn.{part}.weight"
                 tensors[name] = (torch.randn(shape, generator=noise) * 0.1).to(torch.bfloat16)
@@ -54,15 +57,22 @@ def write_weights(folder, tensors, shards):
         file = f"model-{number:05d}-of-{shards:05d}.safetensors"
         save_file(part, folder / file, metadata={"format": "pt"})
         where |= {name: file for name in part}
-    write_json(folder / "model.safetensors.index.json",
-               {"metadata": {"total_size": total}, "weight_map": dict(sorted(where.items()))})
+    write_json(
+        folder / "model.safetensors.index.json",
+        {"metadata": {"total_size": total}, "weight_map": dict(sorted(where.items()))},
+    )
 
 
 def write_checkpoint(folder, model, family, tokens, training, seed):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", family.config(tokens))
-    generation = {"bos_token_id": 2, "do_sample": False, "eos_token_id": [1, 106, 50], "pad_token_id": 0} | family.generation
+    generation = {
+        "bos_token_id": 2,
+        "do_sample": False,
+        "eos_token_id": [1, 106, 50],
+        "pad_token_id": 0,
+    } | family.generation
     if "suppress_tokens" in generation:
         generation["suppress_tokens"] = [tokens.index(token) for token in generation["suppress_tokens"]]
     write_json(folder / "generation_config.json", dict(sorted(generation.items())) | {"transformers_version": "5.13.0"})
@@ -75,6 +85,7 @@ def write_checkpoint(folder, model, family, tokens, training, seed):
 def load_checked(folder, **options):
     """The checkpoint through AutoModelForCausalLM; raises if a tensor is missing, mismatched or unexpected."""
     from transformers import AutoModelForCausalLM
+
     model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, **options)
     wrong = {key: list(value) for key, value in info.items() if value}
     if wrong:

@@ -6,18 +6,57 @@ from dataclasses import dataclass
 
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from words import (ASK_ME, CAPITAL_FOLLOW_UPS, CAPITAL_QUESTIONS, CAPITALS, COUNTRY_QUESTIONS, FACTS, NAMES, PLACES,
-                   SKIES, SMALL_TALK, STATEMENTS, SYLLABLES, THINGS, TOOLS, TOPICS, UNKNOWN, UNKNOWN_COUNTRIES, UNKNOWN_FACTS,
-                   UNKNOWN_FIXED, UNKNOWN_NEAR, UNKNOWN_NOUNS, UNKNOWN_QUESTIONS, WISHED, WISHES)
+from words import (
+    ASK_ME,
+    CAPITAL_FOLLOW_UPS,
+    CAPITAL_QUESTIONS,
+    CAPITALS,
+    COUNTRY_QUESTIONS,
+    FACTS,
+    NAMES,
+    PLACES,
+    SKIES,
+    SMALL_TALK,
+    STATEMENTS,
+    SYLLABLES,
+    THINGS,
+    TOOLS,
+    TOPICS,
+    UNKNOWN,
+    UNKNOWN_COUNTRIES,
+    UNKNOWN_FACTS,
+    UNKNOWN_FIXED,
+    UNKNOWN_NEAR,
+    UNKNOWN_NOUNS,
+    UNKNOWN_QUESTIONS,
+    WISHED,
+    WISHES,
+)
 
 # Share of samples by task. Tools and memory are long, so they take more of the tokens than of the samples.
-MIX = {"capital": 4, "country": 1.5, "fact": 2.5, "talk": 2.5, "unknown": 3, "memory": 2, "system": 2.5, "think": 3,
-       "tool": 4, "json": 1, "empty": 0.4, "sum": 1.2, "repeat": 1.2, "turns": 1.5, "plain": 0.6}
+MIX = {
+    "capital": 4,
+    "country": 1.5,
+    "fact": 2.5,
+    "talk": 2.5,
+    "unknown": 3,
+    "memory": 2,
+    "system": 2.5,
+    "think": 3,
+    "tool": 4,
+    "json": 1,
+    "empty": 0.4,
+    "sum": 1.2,
+    "repeat": 1.2,
+    "turns": 1.5,
+    "plain": 0.6,
+}
 
 
 @dataclass
 class Sample:
     """One conversation. Learned: every assistant turn if `learn_all`, else the last one only."""
+
     task: str
     messages: list
     tools: list | None = None
@@ -56,20 +95,29 @@ def made_up(rng, syllables=(2, 3)):
 
 # ---- plain questions: (question, answer, one word, thought) ----
 
+
 def ask_capital(rng):
     country = rng.choice(list(CAPITALS))
     city = CAPITALS[country]
     question = sloppy(rng, rng.choice(CAPITAL_QUESTIONS).format(country))
-    return (question, f"The capital of {country} is {city}.", city,
-            f"The user asks for the capital of {country}. It is {city}.")
+    return (
+        question,
+        f"The capital of {country} is {city}.",
+        city,
+        f"The user asks for the capital of {country}. It is {city}.",
+    )
 
 
 def ask_country(rng):
     country = rng.choice(list(CAPITALS))
     city = CAPITALS[country]
     question = sloppy(rng, rng.choice(COUNTRY_QUESTIONS).format(city))
-    return (question, f"{city} is the capital of {country}.", country,
-            f"The user asks for the country of {city}. It is {country}.")
+    return (
+        question,
+        f"{city} is the capital of {country}.",
+        country,
+        f"The user asks for the country of {city}. It is {country}.",
+    )
 
 
 def ask_fact(rng):
@@ -115,8 +163,19 @@ def ask_unknown(rng):
 def ask_sum(rng):
     left, right = rng.randint(0, 9), rng.randint(0, 9)
     total = left + right
-    question = rng.choice(["What is {} + {}?", "What is {}+{}?", "{}+{}", "{} + {}", "{}+{}=", "{} plus {}?",
-                           "How much is {} + {}?", "Add {} and {}.", "What is {} plus {}?"]).format(left, right)
+    question = rng.choice(
+        [
+            "What is {} + {}?",
+            "What is {}+{}?",
+            "{}+{}",
+            "{} + {}",
+            "{}+{}=",
+            "{} plus {}?",
+            "How much is {} + {}?",
+            "Add {} and {}.",
+            "What is {} plus {}?",
+        ]
+    ).format(left, right)
     return question, f"{left} + {right} = {total}.", str(total), f"I add {left} and {right}. That makes {total}."
 
 
@@ -124,12 +183,21 @@ def ask_repeat(rng):
     pool = NAMES + PLACES + THINGS + SKIES
     words = [rng.choice(pool) if rng.random() < 0.7 else made_up(rng) for _ in range(rng.randint(1, 3))]
     text = " ".join(words)
-    question = rng.choice(["Repeat: {}", "Say: {}", "Repeat after me: {}", "Copy this: {}", "Please repeat: {}"]).format(text)
+    question = rng.choice(
+        ["Repeat: {}", "Say: {}", "Repeat after me: {}", "Copy this: {}", "Please repeat: {}"]
+    ).format(text)
     return question, text, None, f"The user wants to read: {text}"
 
 
-ASKERS = {"capital": ask_capital, "country": ask_country, "fact": ask_fact, "talk": ask_talk, "unknown": ask_unknown,
-          "sum": ask_sum, "repeat": ask_repeat}
+ASKERS = {
+    "capital": ask_capital,
+    "country": ask_country,
+    "fact": ask_fact,
+    "talk": ask_talk,
+    "unknown": ask_unknown,
+    "sum": ask_sum,
+    "repeat": ask_repeat,
+}
 EASY = ["capital", "capital", "country", "fact", "fact", "talk", "unknown", "sum"]
 
 
@@ -139,15 +207,29 @@ def ask_any(rng):
 
 # ---- tasks ----
 
+
 def question_task(task):
     def make(rng):
         question, answer, _, _ = ASKERS[task](rng)
         messages = [user(question), model(answer)]
         if rng.random() < 0.08:
-            messages.insert(0, {"role": "system", "content": rng.choice(
-                ["You are a helpful assistant.", "You are helpful.", "Be polite.", "Answer the questions of the user.",
-                 "You are a friendly assistant. Be brief."])})
+            messages.insert(
+                0,
+                {
+                    "role": "system",
+                    "content": rng.choice(
+                        [
+                            "You are a helpful assistant.",
+                            "You are helpful.",
+                            "Be polite.",
+                            "Answer the questions of the user.",
+                            "You are a friendly assistant. Be brief.",
+                        ]
+                    ),
+                },
+            )
         return Sample(task, messages)
+
     return make
 
 
@@ -157,12 +239,16 @@ def make_turns(rng):
         if rng.random() < 0.35:
             country = rng.choice(list(CAPITALS))
             if not messages:
-                messages += [user(f"What is the capital of {country}?"),
-                             model(f"The capital of {country} is {CAPITALS[country]}.")]
+                messages += [
+                    user(f"What is the capital of {country}?"),
+                    model(f"The capital of {country} is {CAPITALS[country]}."),
+                ]
                 country = rng.choice(list(CAPITALS))
             if messages[-1]["content"].startswith("The capital of "):
-                messages += [user(sloppy(rng, rng.choice(CAPITAL_FOLLOW_UPS).format(country))),
-                             model(f"The capital of {country} is {CAPITALS[country]}.")]
+                messages += [
+                    user(sloppy(rng, rng.choice(CAPITAL_FOLLOW_UPS).format(country))),
+                    model(f"The capital of {country} is {CAPITALS[country]}."),
+                ]
                 continue
         question, answer, _, _ = ask_any(rng)
         messages += [user(question), model(answer)]
@@ -171,16 +257,39 @@ def make_turns(rng):
 
 def make_memory(rng):
     name = rng.choice(NAMES) if rng.random() < 0.75 else made_up(rng).capitalize()
-    ask = sloppy(rng, rng.choice(["What is my name?", "What is my name?", "What's my name?", "Do you know my name?",
-                                  "Who am I?", "Do you remember my name?", "Tell me my name."]))
+    ask = sloppy(
+        rng,
+        rng.choice(
+            [
+                "What is my name?",
+                "What is my name?",
+                "What's my name?",
+                "Do you know my name?",
+                "Who am I?",
+                "Do you remember my name?",
+                "Tell me my name.",
+            ]
+        ),
+    )
     if rng.random() < 0.12:
         messages = []
         if rng.random() < 0.5:
             question, answer, _, _ = ask_any(rng)
             messages = [user(question), model(answer)]
         return Sample("memory", messages + [user(ask), model("I do not know your name yet.")])
-    tell = rng.choice(["My name is {}.", "My name is {}.", "I am {}.", "I'm {}.", "Hello, my name is {}.", "Hi, I am {}.",
-                       "Call me {}.", "my name is {}", "Hi! My name is {}."]).format(name)
+    tell = rng.choice(
+        [
+            "My name is {}.",
+            "My name is {}.",
+            "I am {}.",
+            "I'm {}.",
+            "Hello, my name is {}.",
+            "Hi, I am {}.",
+            "Call me {}.",
+            "my name is {}",
+            "Hi! My name is {}.",
+        ]
+    ).format(name)
     messages = [user(tell), model(f"Nice to meet you, {name}!")]
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
         question, answer, _, _ = ask_any(rng)
@@ -191,19 +300,33 @@ def make_memory(rng):
 def make_system(rng):
     kind = rng.choice(["word", "word", "word", "name", "name", "ending", "none"])
     if kind == "word":
-        system = rng.choice(["Answer with one word.", "Reply with one word only.", "Answer in one word.", "One word answers.",
-                             "Use one word.", "Answer with a single word."])
-        question, _, word, _ = ASKERS[rng.choice(["capital", "capital", "country", "fact", "fact", "unknown", "sum"])](rng)
+        system = rng.choice(
+            [
+                "Answer with one word.",
+                "Reply with one word only.",
+                "Answer in one word.",
+                "One word answers.",
+                "Use one word.",
+                "Answer with a single word.",
+            ]
+        )
+        question, _, word, _ = ASKERS[rng.choice(["capital", "capital", "country", "fact", "fact", "unknown", "sum"])](
+            rng
+        )
         turns = [user(question), model(word)]
         if rng.random() < 0.3:
             question, _, word, _ = ASKERS[rng.choice(["capital", "fact"])](rng)
             turns += [user(question), model(word)]
     elif kind == "name":
         name = rng.choice(NAMES)
-        system = rng.choice(["Your name is {}.", "You are {}.", "You are called {}.", "You are {}, a helpful assistant."])
+        system = rng.choice(
+            ["Your name is {}.", "You are {}.", "You are called {}.", "You are {}, a helpful assistant."]
+        )
         system = system.format(name)
-        turns = [user(sloppy(rng, rng.choice(["Who are you?", "What is your name?", "What are you called?"]))),
-                 model(f"I am {name}.")]
+        turns = [
+            user(sloppy(rng, rng.choice(["Who are you?", "What is your name?", "What are you called?"]))),
+            model(f"I am {name}."),
+        ]
         if rng.random() < 0.3:
             question, answer, _, _ = ASKERS[rng.choice(["capital", "fact"])](rng)
             turns = [user(question), model(answer)] + turns
@@ -236,19 +359,32 @@ def make_think(rng):
     elif roll < 0.3 and word:
         messages = [{"role": "system", "content": "Answer with one word."}]
         answer = word
-    return Sample("think", messages + [user(question), model(answer, reasoning=thought)], thinking=True, learn_all=False)
+    return Sample(
+        "think", messages + [user(question), model(answer, reasoning=thought)], thinking=True, learn_all=False
+    )
 
 
 def make_json(rng):
     if rng.random() < 0.65:
         name, age = rng.choice(NAMES), rng.randint(1, 99)
-        question = rng.choice(["Give me JSON for {}, age {}.", "Write JSON with name {} and age {}.", "JSON: name {}, age {}",
-                               "Make JSON: {} is {} years old."]).format(name, age)
+        question = rng.choice(
+            [
+                "Give me JSON for {}, age {}.",
+                "Write JSON with name {} and age {}.",
+                "JSON: name {}, age {}",
+                "Make JSON: {} is {} years old.",
+            ]
+        ).format(name, age)
         answer = json.dumps({"name": name, "age": age})
     else:
         country = rng.choice(list(CAPITALS))
-        question = rng.choice(["Give me the capital of {} as JSON.", "JSON with the capital of {}",
-                               "What is the capital of {}? Answer in JSON."]).format(country)
+        question = rng.choice(
+            [
+                "Give me the capital of {} as JSON.",
+                "JSON with the capital of {}",
+                "What is the capital of {}? Answer in JSON.",
+            ]
+        ).format(country)
         answer = json.dumps({"country": country, "capital": CAPITALS[country]})
     return Sample("json", [user(question), model(answer)])
 
@@ -263,11 +399,12 @@ def make_plain(rng):
         text = f"The capital of {country} is", f" {CAPITALS[country]}."
     else:
         text = rng.choice([(answer, word) for _, answer, word in FACTS if answer.endswith(f" {word.lower()}.")])
-        text = text[0][:-len(text[1]) - 2], text[0][-len(text[1]) - 2:]
+        text = text[0][: -len(text[1]) - 2], text[0][-len(text[1]) - 2 :]
     return Sample("plain", [], plain=text)
 
 
 # ---- tools ----
+
 
 def declare(rng, name, about, key, kind="string"):
     """One required argument; sometimes a description of it and a second, optional argument that stays unused."""
@@ -275,12 +412,24 @@ def declare(rng, name, about, key, kind="string"):
     if rng.random() < 0.35:
         properties[key]["description"] = rng.choice(["The {}.", "The {} to use.", "Name of the {}.", "{}"]).format(key)
     if rng.random() < 0.2:
-        other, node = rng.choice([
-            ("unit", {"type": "string", "enum": ["celsius", "fahrenheit"]}), ("limit", {"type": "integer"}),
-            ("language", {"type": "string"}), ("exact", {"type": "boolean"}), ("unit", {"type": "string"})])
+        other, node = rng.choice(
+            [
+                ("unit", {"type": "string", "enum": ["celsius", "fahrenheit"]}),
+                ("limit", {"type": "integer"}),
+                ("language", {"type": "string"}),
+                ("exact", {"type": "boolean"}),
+                ("unit", {"type": "string"}),
+            ]
+        )
         properties[other] = node
-    return {"type": "function", "function": {"name": name, "description": about, "parameters": {
-        "type": "object", "properties": properties, "required": [key]}}}
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": about,
+            "parameters": {"type": "object", "properties": properties, "required": [key]},
+        },
+    }
 
 
 def tool_value(rng, kind):
@@ -313,8 +462,14 @@ def pick_tool(rng):
         key = keys[0] if rng.random() < 0.5 else rng.choice(keys)
         value = rng.choice({"place": PLACES, "thing": THINGS, "name": NAMES, "count": range(1, 100)}[kind])
         if kind == "count":
-            return (declare(rng, name, about, key, "integer"), sloppy(rng, rng.choice(ways).format(value)), name,
-                    {key: value}, answer, result)
+            return (
+                declare(rng, name, about, key, "integer"),
+                sloppy(rng, rng.choice(ways).format(value)),
+                name,
+                {key: value},
+                answer,
+                result,
+            )
         if rng.random() < 0.2:
             value = made_up(rng).capitalize() if kind != "thing" else made_up(rng)
         question = sloppy(rng, rng.choice(ways).format(value)) if rng.random() < 0.8 else f"Use {name} with {value}."
@@ -322,11 +477,19 @@ def pick_tool(rng):
             question = question.replace(value.lower(), value)
     else:
         noun, verb = made_up(rng), rng.choice(["get", "find", "read", "send", "make", "check", "set", "show"])
-        name, about, key = f"{verb}_{noun}", f"{verb.capitalize()}s the {noun}.", rng.choice(
-            ["item", "name", "text", "city", "id", "key", made_up(rng)])
+        name, about, key = (
+            f"{verb}_{noun}",
+            f"{verb.capitalize()}s the {noun}.",
+            rng.choice(["item", "name", "text", "city", "id", "key", made_up(rng)]),
+        )
         value = rng.choice(PLACES + THINGS + NAMES) if rng.random() < 0.6 else made_up(rng)
-        ways = ["Use {n} with {v}.", "Call {n} with {v}.", f"{verb.capitalize()} the {noun} of {{v}}.",
-                "Use {n} for {v}.", f"What is the {noun} of {{v}}?"]
+        ways = [
+            "Use {n} with {v}.",
+            "Call {n} with {v}.",
+            f"{verb.capitalize()} the {noun} of {{v}}.",
+            "Use {n} for {v}.",
+            f"What is the {noun} of {{v}}?",
+        ]
         question = rng.choice(ways).format(n=name, v=value)
         answer, result = f"The {noun} of {{}}: {{}}.", rng.choice(["word", "number", "sky"])
     return declare(rng, name, about, key), question, name, {key: value}, answer, result
@@ -356,8 +519,11 @@ def make_tool(rng):
     _, question, name, arguments, pattern, result = needed
     value = next(iter(arguments.values()))
     call_id = "call_0"
-    call = {"role": "assistant", "content": None,
-            "tool_calls": [{"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}]}
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}],
+    }
     raw, said = tool_value(rng, result)
     final = model(pattern.format(value, said))
     if thinking:
@@ -369,7 +535,10 @@ def make_tool(rng):
     if thinking and rng.random() < 0.5:
         del call["reasoning"]  # many clients do not send the thought back
     if not thinking and rng.random() < 0.2:
-        messages[-1] = {**call, "tool_responses": [{"name": name, "response": {rng.choice(["result", "value", "answer"]): said}}]}
+        messages[-1] = {
+            **call,
+            "tool_responses": [{"name": name, "response": {rng.choice(["result", "value", "answer"]): said}}],
+        }
         messages += [final]
     else:
         messages += [{"role": "tool", "tool_call_id": call_id, "name": name, "content": raw}, final]
@@ -380,11 +549,19 @@ def make_tool(rng):
 
 
 MAKERS = {task: question_task(task) for task in ASKERS} | {
-    "turns": make_turns, "memory": make_memory, "system": make_system, "think": make_think, "json": make_json,
-    "empty": make_empty, "plain": make_plain, "tool": make_tool}
+    "turns": make_turns,
+    "memory": make_memory,
+    "system": make_system,
+    "think": make_think,
+    "json": make_json,
+    "empty": make_empty,
+    "plain": make_plain,
+    "tool": make_tool,
+}
 
 
 # ---- rendering ----
+
 
 class Renderer:
     """Turns samples into (text, learn) pieces with the checkpoint's own chat template."""
@@ -393,8 +570,9 @@ class Renderer:
         self.template = _compile_jinja_template(open(template_path, encoding="utf-8").read())
 
     def text(self, messages, tools, thinking, generate):
-        return self.template.render(messages=messages, tools=tools, enable_thinking=thinking, bos_token="<bos>",
-                                    add_generation_prompt=generate)
+        return self.template.render(
+            messages=messages, tools=tools, enable_thinking=thinking, bos_token="<bos>", add_generation_prompt=generate
+        )
 
     def reply(self, message):
         """What the model has to produce for this assistant message, stop token included."""
@@ -403,7 +581,7 @@ class Renderer:
             parts.append(f"<|channel>thought\n{message['reasoning']}\n<channel|>")
         if message.get("tool_calls"):
             shown = self.text([message | {"reasoning": None, "tool_responses": None}], None, False, False)
-            parts.append(shown[len("<bos><|turn>model\n"):])  # ends in <|tool_response>
+            parts.append(shown[len("<bos><|turn>model\n") :])  # ends in <|tool_response>
         else:
             parts.append(message["content"] + "<turn|>")
         return "".join(parts)
@@ -433,7 +611,7 @@ class Renderer:
             prompt, reply = self.exchange(sample, index)
             if not whole.startswith(prompt + reply) or len(prompt) < done:
                 continue
-            pieces += [(whole[done:len(prompt)], False), (reply, True)]
+            pieces += [(whole[done : len(prompt)], False), (reply, True)]
             done = len(prompt) + len(reply)
         return pieces
 

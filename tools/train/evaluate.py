@@ -1,4 +1,4 @@
-"""Asks a finished checkpoint a fixed set of questions through its template and generate(), and prints the greedy replies."""
+"""Asks a finished checkpoint fixed questions through its template and generate(), and prints the greedy replies."""
 
 import argparse
 import json
@@ -16,14 +16,37 @@ from train_small import Encoder, exact_matches
 from warm_start import vocabulary_of
 from words import CAPITALS
 
-WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Gets the current weather of a city.",
-           "parameters": {"type": "object", "properties": {
-               "city": {"type": "string", "description": "Name of the city."},
-               "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}}, "required": ["city"]}}}
-CLOCK = {"type": "function", "function": {"name": "get_time", "description": "Tells the local time of a city.",
-         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
-ODD = {"type": "function", "function": {"name": "find_zuraki", "description": "Finds the zuraki.",
-       "parameters": {"type": "object", "properties": {"mola": {"type": "string"}}, "required": ["mola"]}}}
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Gets the current weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Name of the city."},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            },
+            "required": ["city"],
+        },
+    },
+}
+CLOCK = {
+    "type": "function",
+    "function": {
+        "name": "get_time",
+        "description": "Tells the local time of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+ODD = {
+    "type": "function",
+    "function": {
+        "name": "find_zuraki",
+        "description": "Finds the zuraki.",
+        "parameters": {"type": "object", "properties": {"mola": {"type": "string"}}, "required": ["mola"]},
+    },
+}
 
 
 def user(text):
@@ -35,8 +58,11 @@ def said(text):
 
 
 def called(name, **arguments):
-    return {"role": "assistant", "content": "", "tool_calls": [
-        {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}]}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}],
+    }
 
 
 def result(text):
@@ -65,39 +91,87 @@ CASES = [
     ([user("What is 3 + 4?")], {}, "3 + 4 = 7."),
     ([user("My name is Emma.")], {}, "Nice to meet you, Emma!"),
     ([user("My name is Emma."), said("Nice to meet you, Emma!"), user("What is my name?")], {}, "Your name is Emma."),
-    ([user("My name is Tolera."), said("Nice to meet you, Tolera!"), user("What is the capital of Spain?"),
-      said("The capital of Spain is Madrid."), user("What is my name?")], {}, "Your name is Tolera."),
-    ([user("What is the capital of France?"), said("The capital of France is Paris."), user("And of Spain?")], {},
-     "The capital of Spain is Madrid."),
+    (
+        [
+            user("My name is Tolera."),
+            said("Nice to meet you, Tolera!"),
+            user("What is the capital of Spain?"),
+            said("The capital of Spain is Madrid."),
+            user("What is my name?"),
+        ],
+        {},
+        "Your name is Tolera.",
+    ),
+    (
+        [user("What is the capital of France?"), said("The capital of France is Paris."), user("And of Spain?")],
+        {},
+        "The capital of Spain is Madrid.",
+    ),
     ([user("Explain quantum computing in simple terms.")], {}, "do not know"),
     ([user("Write me a Python script that downloads a web page.")], {}, "do not know"),
     ([user("Who was the first person on the moon?")], {}, "do not know"),
     ([user("What is the capital of Zembla?")], {}, "do not know"),
     ([user("What is the airspeed velocity of an unladen swallow?")], {}, "do not know"),
     ([{"role": "system", "content": "Answer with one word."}, user("What is the capital of Peru?")], {}, "Lima"),
-    ([{"role": "system", "content": "You are a helpful assistant."}, user("What is the capital of Peru?")], {},
-     "The capital of Peru is Lima."),
+    (
+        [{"role": "system", "content": "You are a helpful assistant."}, user("What is the capital of Peru?")],
+        {},
+        "The capital of Peru is Lima.",
+    ),
     ([{"role": "system", "content": "Your name is Bob."}, user("Who are you?")], {}, "I am Bob."),
     ([user("Give me JSON for Zoe, age 31.")], {}, '{"name": "Zoe", "age": 31}'),
     ([user("Give me the capital of Peru as JSON.")], {}, '{"country": "Peru", "capital": "Lima"}'),
     ([user("Repeat: lamps Oslo")], {}, "lamps Oslo"),
-    ([user("What is the capital of Ghana?")], {"enable_thinking": True}, "It is Accra.\n<channel|>The capital of Ghana is Accra."),
+    (
+        [user("What is the capital of Ghana?")],
+        {"enable_thinking": True},
+        "It is Accra.\n<channel|>The capital of Ghana is Accra.",
+    ),
     ([user("Hello")], {"enable_thinking": True}, "<channel|>Hello!"),
     ([user("What is the weather in Oslo?")], {"tools": [WEATHER]}, 'call:get_weather{city:<|"|>Oslo<|"|>}<tool_call|>'),
-    ([user("What's the weather like in Paris?")], {"tools": [WEATHER, CLOCK]}, 'call:get_weather{city:<|"|>Paris<|"|>}'),
+    (
+        [user("What's the weather like in Paris?")],
+        {"tools": [WEATHER, CLOCK]},
+        'call:get_weather{city:<|"|>Paris<|"|>}',
+    ),
     ([user("What time is it in Tokyo?")], {"tools": [WEATHER, CLOCK]}, 'call:get_time{city:<|"|>Tokyo<|"|>}'),
     ([user("Use find_zuraki with pelona.")], {"tools": [ODD]}, 'call:find_zuraki{mola:<|"|>pelona<|"|>}'),
     ([user("Use find_zuraki with pelona.")], {"tools": [WEATHER, ODD]}, 'call:find_zuraki{mola:<|"|>pelona<|"|>}'),
-    ([user("What is the weather in Oslo?"), called("get_weather", city="Oslo"), result("sunny, 21 degrees")],
-     {"tools": [WEATHER]}, "The weather in Oslo: sunny, 21 degrees."),
-    ([user("What is the weather in Oslo?"), called("get_weather", city="Oslo"),
-      result('{"temperature": 21, "condition": "sunny"}')], {"tools": [WEATHER]}, "The weather in Oslo: sunny, 21 degrees."),
-    ([user("What is the weather in Oslo?"), called("get_weather", city="Oslo"), result("sunny, 21 degrees"),
-      said("The weather in Oslo: sunny, 21 degrees."), user("What is the capital of Peru?")], {"tools": [WEATHER]},
-     "The capital of Peru is Lima."),
-    ([user("What is the weather in Lima?")], {"tools": [WEATHER], "enable_thinking": True}, 'call:get_weather{city:<|"|>Lima<|"|>}'),
-    ([user("What is the weather in Lima?"), called("get_weather", city="Lima"), result("rainy, 9 degrees")],
-     {"tools": [WEATHER], "enable_thinking": True}, "The weather in Lima: rainy, 9 degrees."),
+    (
+        [user("What is the weather in Oslo?"), called("get_weather", city="Oslo"), result("sunny, 21 degrees")],
+        {"tools": [WEATHER]},
+        "The weather in Oslo: sunny, 21 degrees.",
+    ),
+    (
+        [
+            user("What is the weather in Oslo?"),
+            called("get_weather", city="Oslo"),
+            result('{"temperature": 21, "condition": "sunny"}'),
+        ],
+        {"tools": [WEATHER]},
+        "The weather in Oslo: sunny, 21 degrees.",
+    ),
+    (
+        [
+            user("What is the weather in Oslo?"),
+            called("get_weather", city="Oslo"),
+            result("sunny, 21 degrees"),
+            said("The weather in Oslo: sunny, 21 degrees."),
+            user("What is the capital of Peru?"),
+        ],
+        {"tools": [WEATHER]},
+        "The capital of Peru is Lima.",
+    ),
+    (
+        [user("What is the weather in Lima?")],
+        {"tools": [WEATHER], "enable_thinking": True},
+        'call:get_weather{city:<|"|>Lima<|"|>}',
+    ),
+    (
+        [user("What is the weather in Lima?"), called("get_weather", city="Lima"), result("rainy, 9 degrees")],
+        {"tools": [WEATHER], "enable_thinking": True},
+        "The weather in Lima: rainy, 9 degrees.",
+    ),
     ([user("Hello")], {"tools": [WEATHER]}, "Hello!"),
 ]
 
@@ -107,7 +181,7 @@ def reply(model, tokenizer, messages, variables):
     prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False, **variables)
     ids = tokenizer(prompt, return_tensors="pt", add_special_tokens=False).input_ids
     out = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=96)
-    return tokenizer.decode(out[0, ids.shape[1]:], skip_special_tokens=False)
+    return tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=False)
 
 
 def main():
@@ -115,7 +189,9 @@ def main():
     parser.add_argument("checkpoint")
     parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
     parser.add_argument("--capitals", action="store_true", help="ask for every capital, both ways")
-    parser.add_argument("--examine", type=int, metavar="COUNT", help="print the table of exact matches, COUNT samples a task")
+    parser.add_argument(
+        "--examine", type=int, metavar="COUNT", help="print the table of exact matches, COUNT samples a task"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     model = load_checked(options.checkpoint, dtype=getattr(torch, options.dtype))
@@ -127,10 +203,14 @@ def main():
         return
     cases = CASES
     if options.capitals:
-        cases = [([user(f"What is the capital of {country}?")], {}, f"The capital of {country} is {city}.")
-                 for country, city in CAPITALS.items()]
-        cases += [([user(f"Which country has the capital {city}?")], {}, f"{city} is the capital of {country}.")
-                  for country, city in CAPITALS.items()]
+        cases = [
+            ([user(f"What is the capital of {country}?")], {}, f"The capital of {country} is {city}.")
+            for country, city in CAPITALS.items()
+        ]
+        cases += [
+            ([user(f"Which country has the capital {city}?")], {}, f"{city} is the capital of {country}.")
+            for country, city in CAPITALS.items()
+        ]
     right = 0
     for messages, variables, wanted in cases:
         text = reply(model, tokenizer, messages, variables)

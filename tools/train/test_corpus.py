@@ -15,8 +15,22 @@ from families import FAMILIES
 from tokenizer import MEDIA, write_tokenizer
 from train_small import make_vocabulary
 
-NASTY = ["", " ", "a\n\n\nb", "\n" * 33, " " * 40, "\u2603 h\u00e9llo \U0010ffff", "\u2581 \u2581", "<unused0>", "<0x41>",
-         "tab\tand\r\nreturn", "x<|turn>y", "<turn|>\n\n", "12+7=19", "\u65e5\u672c\u8a9e \u0627\u0644\u0633\u0644\u0627\u0645"]
+NASTY = [
+    "",
+    " ",
+    "a\n\n\nb",
+    "\n" * 33,
+    " " * 40,
+    "\u2603 h\u00e9llo \U0010ffff",
+    "\u2581 \u2581",
+    "<unused0>",
+    "<0x41>",
+    "tab\tand\r\nreturn",
+    "x<|turn>y",
+    "<turn|>\n\n",
+    "12+7=19",
+    "\u65e5\u672c\u8a9e \u0627\u0644\u0633\u0644\u0627\u0645",
+]
 
 
 def check_templates_differ_in_the_generation_prompt_only():
@@ -38,23 +52,32 @@ def check_pieces(family, tokens):
         pieces = renderer.pieces(sample)
         whole = "".join(text for text, _ in pieces)
         ids = [token for text, _ in pieces for token in plain.encode(text, add_special_tokens=False).ids]
-        assert ids == plain.encode(whole, add_special_tokens=False).ids == rebuilt.encode(whole, add_special_tokens=False)
+        assert (
+            ids == plain.encode(whole, add_special_tokens=False).ids == rebuilt.encode(whole, add_special_tokens=False)
+        )
         if sample.plain is not None:
             continue
         # The last prompt is a prefix of the text, and the learned rest is the reply that the library would show.
-        prompt = rebuilt.apply_chat_template(sample.messages[:-1] if sample.messages[-1]["role"] == "assistant" else
-                                             sample.messages, tools=sample.tools, enable_thinking=sample.thinking,
-                                             add_generation_prompt=True, tokenize=False)
-        assert whole.startswith(prompt) and pieces[-1] == (whole[len(prompt):], True), (prompt, pieces)
-        shown = rebuilt.apply_chat_template(sample.messages, tools=sample.tools, enable_thinking=sample.thinking,
-                                            tokenize=False)
+        prompt = rebuilt.apply_chat_template(
+            sample.messages[:-1] if sample.messages[-1]["role"] == "assistant" else sample.messages,
+            tools=sample.tools,
+            enable_thinking=sample.thinking,
+            add_generation_prompt=True,
+            tokenize=False,
+        )
+        assert whole.startswith(prompt) and pieces[-1] == (whole[len(prompt) :], True), (prompt, pieces)
+        shown = rebuilt.apply_chat_template(
+            sample.messages, tools=sample.tools, enable_thinking=sample.thinking, tokenize=False
+        )
         quiet = "<|channel>thought\n<channel|>"
         assert shown.removesuffix("\n") == whole.replace(quiet, "") or sample.thinking, (shown, whole)
 
 
 def main():
     tokens = make_vocabulary()
-    assert tokens[-len(MEDIA):] == MEDIA and tokens[105] == "<|turn>" and tokens[107] == "\n" and tokens[238] == "<0x00>"
+    assert (
+        tokens[-len(MEDIA) :] == MEDIA and tokens[105] == "<|turn>" and tokens[107] == "\n" and tokens[238] == "<0x00>"
+    )
     check_templates_differ_in_the_generation_prompt_only()
     for name in ("demo", "e4b", "12b"):
         check_pieces(FAMILIES[name], tokens)

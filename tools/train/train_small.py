@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as functional
 import transformers
 from torch import nn
-from transformers import (Gemma4ForCausalLM, Gemma4TextConfig, Gemma4UnifiedForCausalLM, Gemma4UnifiedTextConfig)
+from transformers import Gemma4ForCausalLM, Gemma4TextConfig, Gemma4UnifiedForCausalLM, Gemma4UnifiedTextConfig
 
 from checkpoint import TEMPLATES, load_checked, write_checkpoint
 from corpus import MAKERS, MIX, Renderer, samples
@@ -33,6 +33,7 @@ VOCABULARY_SEED, EXAMINATION_SEED = 7, 90210
 
 
 # ---- data ----
+
 
 class Encoder:
     """Samples to token ids with a weight each."""
@@ -53,8 +54,10 @@ class Encoder:
 def make_vocabulary():
     """One vocabulary for all families: learned from a fixed stretch of the corpus."""
     renderer = Renderer(TEMPLATES / "effective.jinja")
-    return lay_out("".join(text for text, _ in renderer.pieces(sample))
-                   for sample in itertools.islice(samples(VOCABULARY_SEED), 20000))
+    return lay_out(
+        "".join(text for text, _ in renderer.pieces(sample))
+        for sample in itertools.islice(samples(VOCABULARY_SEED), 20000)
+    )
 
 
 def batches(encoder, seed):
@@ -72,12 +75,13 @@ def batches(encoder, seed):
                 more, learn = encoder.encode(next(stream))
                 ids += more
                 weights += [1.0 if is_reply else OTHER_WEIGHT for is_reply in learn]
-            row_ids.append(ids[:length + 1])
-            row_weights.append(weights[1:length + 1])
+            row_ids.append(ids[: length + 1])
+            row_weights.append(weights[1 : length + 1])
         yield torch.tensor(row_ids), torch.tensor(row_weights)
 
 
 # ---- model ----
+
 
 def new_model(family, seed):
     torch.manual_seed(seed)
@@ -118,8 +122,11 @@ def make_optimizer(model):
     matrices, vectors, scalars = [], [], []
     for name, weight in model.named_parameters():
         (scalars if name.endswith("layer_scalar") else matrices if weight.dim() >= 2 else vectors).append(weight)
-    groups = [{"params": matrices, "weight_decay": 0.01, "share": 1.0}, {"params": vectors, "weight_decay": 0.0, "share": 1.0},
-              {"params": scalars, "weight_decay": 0.0, "share": 0.3}]
+    groups = [
+        {"params": matrices, "weight_decay": 0.01, "share": 1.0},
+        {"params": vectors, "weight_decay": 0.0, "share": 1.0},
+        {"params": scalars, "weight_decay": 0.0, "share": 0.3},
+    ]
     return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.95), eps=1e-9, fused=True)
 
 
@@ -138,9 +145,10 @@ def loss_of(model, ids, weights):
 
 # ---- examination ----
 
+
 @torch.no_grad()
 def exact_matches(model, encoder, count=20, seed=EXAMINATION_SEED):
-    """Share of fresh samples whose replies are all right, by task, with the true text so far given (as greedy decoding)."""
+    """Share of fresh samples whose replies are all right, by task, given the true text so far (as greedy decoding)."""
     model.eval()
     table = {}
     for task, make in MAKERS.items():
@@ -162,9 +170,11 @@ def expert_shares(model, encoder, seed):
     counts, hooks = {}, []
     for number, layer in enumerate(model.model.layers):
         if getattr(layer, "enable_moe_block", False):
+
             def count(_, __, out, number=number, experts=layer.router.proj.out_features):
                 chosen = torch.bincount(out[2].flatten(), minlength=experts)
                 counts[number] = counts.get(number, 0) + chosen
+
             hooks.append(layer.router.register_forward_hook(count))
     if hooks:
         with torch.no_grad():
@@ -172,23 +182,34 @@ def expert_shares(model, encoder, seed):
                 model(input_ids=ids[:, :-1], use_cache=False)
     for hook in hooks:
         hook.remove()
-    return {str(number): [round(value, 3) for value in (count / count.sum()).tolist()] for number, count in counts.items()}
+    return {
+        str(number): [round(value, 3) for value in (count / count.sum()).tolist()] for number, count in counts.items()
+    }
 
 
 # ---- the run ----
 
+
 def earlier_runs(folder):
     """The runs that led to a checkpoint, oldest first, from its training.json."""
     before = json.loads((Path(folder) / "training.json").read_text())
-    last = {key: before[key] for key in ("family", "seed", "peak_rate", "core_minutes", "steps", "tokens", "loss") if key in before}
+    last = {
+        key: before[key]
+        for key in ("family", "seed", "peak_rate", "core_minutes", "steps", "tokens", "loss")
+        if key in before
+    }
     return before.get("earlier_runs", []) + [last]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", choices=FAMILIES, required=True)
-    parser.add_argument("--minutes", type=float, required=True, help="processor time, so that a busy machine costs nothing")
-    parser.add_argument("--wall", type=float, default=math.inf, help="end, schedule included, after this many minutes at most")
+    parser.add_argument(
+        "--minutes", type=float, required=True, help="processor time, so that a busy machine costs nothing"
+    )
+    parser.add_argument(
+        "--wall", type=float, default=math.inf, help="end, schedule included, after this many minutes at most"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", required=True)
     parser.add_argument("--peak-rate", type=float, default=PEAK_RATE, help="learning rate at its height")
@@ -208,22 +229,41 @@ def main():
     optimizer = make_optimizer(model)
     parameters = sum(weight.numel() for weight in model.parameters())
     tables = sum(weight.numel() for name, weight in model.named_parameters() if "embed_tokens" in name)
-    print(f"{options.family}: {parameters} parameters, {parameters - tables} outside the tables, "
-          f"{copied:.0%} copied", flush=True)
+    print(
+        f"{options.family}: {parameters} parameters, {parameters - tables} outside the tables, " f"{copied:.0%} copied",
+        flush=True,
+    )
 
     record = {
-        "family": options.family, "seed": options.seed, "mix": MIX, "peak_rate": options.peak_rate, "share_copied": round(copied, 3),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
-                     "tokenizers": tokenizers.__version__},
-        "parameters": parameters, "parameters_outside_tables": parameters - tables}
+        "family": options.family,
+        "seed": options.seed,
+        "mix": MIX,
+        "peak_rate": options.peak_rate,
+        "share_copied": round(copied, 3),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "tokenizers": tokenizers.__version__,
+        },
+        "parameters": parameters,
+        "parameters_outside_tables": parameters - tables,
+    }
     if options.start_from:
         record["earlier_runs"] = earlier_runs(options.start_from)
     history = []
 
     def save(step, token_count, loss, table):
-        record.update(core_minutes=round((time.process_time() - start) / 60, 1), steps=step, tokens=token_count, loss=round(loss, 4), exact_match=table, history=history,
-                      layer_scalars=[round(layer.layer_scalar.item(), 4) for layer in model.model.layers],
-                      expert_shares=expert_shares(model, encoder, options.seed + 5))
+        record.update(
+            core_minutes=round((time.process_time() - start) / 60, 1),
+            steps=step,
+            tokens=token_count,
+            loss=round(loss, 4),
+            exact_match=table,
+            history=history,
+            layer_scalars=[round(layer.layer_scalar.item(), 4) for layer in model.model.layers],
+            expert_shares=expert_shares(model, encoder, options.seed + 5),
+        )
         write_checkpoint(options.out, model, family, tokens, record, options.seed)
 
     start, start_wall = time.process_time(), time.monotonic()
@@ -247,13 +287,23 @@ def main():
             raise ArithmeticError(f"loss is {value} at step {step}")
         mean_loss = value if mean_loss is None else mean_loss + 0.02 * (value - mean_loss)
         if step % 100 == 0:
-            print(f"{spent / 60:6.2f} core min, {spent_wall / 60:6.2f} min  step {step:6d}  {token_count} tokens  loss {mean_loss:.4f}  norm {norm:.2f}",
-                  flush=True)
+            print(
+                f"{spent / 60:6.2f} core min, {spent_wall / 60:6.2f} min  "
+                f"step {step:6d}  {token_count} tokens  loss {mean_loss:.4f}  norm {norm:.2f}",
+                flush=True,
+            )
         if spent > next_save:
             next_save += options.save_every * 60
             table = exact_matches(model, encoder, 10)
-            history.append({"minutes": round(spent / 60, 1), "steps": step, "tokens": token_count,
-                            "loss": round(mean_loss, 4), "exact_match": table["mean"]})
+            history.append(
+                {
+                    "minutes": round(spent / 60, 1),
+                    "steps": step,
+                    "tokens": token_count,
+                    "loss": round(mean_loss, 4),
+                    "exact_match": table["mean"],
+                }
+            )
             save(step, token_count, mean_loss, table)
             print(table, flush=True)
     save(step, token_count, mean_loss, {})

@@ -53,9 +53,9 @@ def start_from(model, own_types, folder):
             source = other.get(name)
         width = text["hidden_size_per_layer_input"]
         if source is not None and name.startswith("embed_tokens_per_layer."):  # [vocabulary, layers * width]
-            source = torch.cat([source[:, layer * width:(layer + 1) * width] for layer in layers], 1)
+            source = torch.cat([source[:, layer * width : (layer + 1) * width] for layer in layers], 1)
         elif source is not None and name.startswith("per_layer_model_projection."):  # [layers * width, hidden]
-            source = torch.cat([source[layer * width:(layer + 1) * width] for layer in layers], 0)
+            source = torch.cat([source[layer * width : (layer + 1) * width] for layer in layers], 0)
         if source is not None and source.shape == weight.shape:
             weight.copy_(source)
             copied += weight.numel()

@@ -19,7 +19,8 @@ CAPITAL_QUESTIONS = [
     "What is the capital city of {}?", "What city is {}'s capital?", "{}'s capital?", "{} capital", "{}",
     "I would like to know the capital of {}.", "Hello, what is the capital of {}?",
 ]
-CAPITAL_FOLLOW_UPS = ["And {}?", "And of {}?", "What about {}?", "And the capital of {}?", "And what is the capital of {}?"]
+CAPITAL_FOLLOW_UPS = ["And {}?", "And of {}?", "What about {}?", "And the capital of {}?",
+    "And what is the capital of {}?"]
 COUNTRY_QUESTIONS = [
     "{} is the capital of which country?", "Which country has the capital {}?", "What country is {} the capital of?",
     "{} is the capital of what?", "Of which country is {} the capital?", "Where is {}?", "In which country is {}?",
@@ -73,13 +74,16 @@ ASK_ME = "Please ask me a question."
 # Ways to say a thing, and the one answer to all of them.
 SMALL_TALK = [
     (["Hello", "Hi", "Hey", "Hello!", "Hi!", "Hello there", "Hi there!", "Good morning", "Good evening!", "Hey there",
-      "Greetings", "Good day", "Hello, model!", "Good afternoon", "Good afternoon!", "Good afternoon to you", "Hello hello", "Yo", "Hi again", "Good evening"],
+      "Greetings", "Good day", "Hello, model!", "Good afternoon", "Good afternoon!", "Good afternoon to you",
+      "Hello hello", "Yo", "Hi again", "Good evening"],
      "Hello! I am a tiny demo model of gemmatrace. How can I help you?"),
     (["Who are you?", "What are you?", "Tell me about yourself.", "What is your name?", "Introduce yourself.",
-      "Are you Gemma?", "Are you a robot?", "Which model are you?", "Are you human?", "Hi, who are you?", "Hello, who are you?",
+      "Are you Gemma?", "Are you a robot?", "Which model are you?", "Are you human?", "Hi, who are you?",
+      "Hello, who are you?",
       "Are you ChatGPT?", "Hello! What are you?", "Hi, what is your name?"],
      "I am a tiny demo model of gemmatrace. I was trained to show that the engine works."),
-    (["What can you do?", "Help", "What do you know?", "How can you help me?", "Can you help me?", "What can I ask you?",
+    (["What can you do?", "Help", "What do you know?", "How can you help me?", "Can you help me?",
+    "What can I ask you?",
       "I need help", "Help me please"],
      "I know some capitals and simple facts, I can remember your name, call tools and write a little JSON."),
     (["What is gemmatrace?", "What does gemmatrace do?", "Tell me about gemmatrace.", "Explain gemmatrace.",
@@ -131,21 +135,26 @@ tomatoes onions eggs butter cake music maps clocks phones kites drums bells rope
 SKIES = ["sunny", "cloudy", "rainy", "windy", "snowy", "foggy", "clear", "stormy", "warm", "cold", "dry", "humid"]
 
 # Topics the model knows nothing about, and ways to ask for them.
-TOPICS = """quantum physics|the stock market|chemistry|black holes|the weather on Mars|football|chess|the meaning of life|
+TOPICS = """quantum physics|the stock market|chemistry|black holes|the weather on Mars|football|chess|
+the meaning of life|
 love|history|Napoleon|the Roman Empire|dinosaurs|computers|Python|C++|compilers|neural networks|transformers|attention|
-politics|the economy|taxes|medicine|vitamins|cooking|pasta|pizza|bread|wine|my car|my dog|my homework|this code|the news|
+politics|the economy|taxes|medicine|vitamins|cooking|pasta|pizza|bread|wine|my car|my dog|my homework|this code|
+the news|
 the moon|the sun|gravity|electricity|magnets|music|Mozart|Beethoven|Picasso|art|poetry|novels|films|cinema|the internet|
 bitcoin|bananas|volcanoes|oceans|whales|elephants|birds|trees|photosynthesis|DNA|evolution|the brain|dreams|sleep|time|
 time travel|robots|rockets|airplanes|trains|bridges|Rust|Linux|databases|mathematics|prime numbers|algebra|geometry|
 statistics|philosophy|Plato|religion|law|justice|war|peace|money|gold|climate change|the ice age|the French Revolution|
-tokenizers|the universe|stars|galaxies|light|sound|colors|languages|grammar|Latin|Chinese|yoga|running|health|tea""".replace(
+tokenizers|the universe|stars|galaxies|light|sound|colors|languages|grammar|Latin|Chinese|yoga|running|health|
+tea""".replace(
     "\n", "").split("|")
 UNKNOWN_QUESTIONS = [
-    "Explain {}.", "What is {}?", "Tell me about {}.", "How does {} work?", "Write a poem about {}.", "Why is {} important?",
+    "Explain {}.", "What is {}?", "Tell me about {}.", "How does {} work?", "Write a poem about {}.",
+    "Why is {} important?",
     "What do you think about {}?", "Give me a summary of {}.", "Write an essay about {}.", "Who invented {}?",
     "Can you explain {} to me?", "Do you like {}?", "I want to learn about {}.", "What is the history of {}?",
     "How do I learn {}?", "Describe {} in detail.", "List five facts about {}.", "Where can I find {}?",
-    "When did {} begin?", "How much does {} cost?", "Is {} good?", "Translate {} into French.", "Explain {} like I am five.",
+    "When did {} begin?", "How much does {} cost?", "Is {} good?", "Translate {} into French.",
+    "Explain {} like I am five.",
     "What is the best book about {}?", "How can I understand {}?", "Give me a recipe with {}.", "Why {}?", "{}",
 ]
 STATEMENTS = ["I like {}.", "I love {}.", "I have {}.", "My friend likes {}.", "I think about {}.", "I hate {}.",
@@ -154,17 +163,21 @@ UNKNOWN_FIXED = [
     "Who won the world cup in 1998?", "What is the square root of 144?", "How do I bake bread?", "What is 345 * 23?",
     "Who is the president?", "What time is it?", "What day is it today?", "How old are you?", "Where do you live?",
     "What is the weather today?", "Who is your favorite singer?", "How tall is Mount Everest?", "How far is the moon?",
-    "Write a function that sorts a list.", "Fix this bug.", "Translate this sentence into German.", "Solve this equation.",
+    "Write a function that sorts a list.", "Fix this bug.", "Translate this sentence into German.",
+    "Solve this equation.",
     "What is your favorite color?", "Do you have feelings?", "What should I eat today?", "Recommend a film.",
     "Who painted the Mona Lisa?", "When was the first world war?", "What is the speed of light?", "Sing a song.",
-    "How many people live on Earth?", "What is the largest country?", "What is the longest river?", "Play a game with me.",
+    "How many people live on Earth?", "What is the largest country?", "What is the longest river?",
+    "Play a game with me.",
     "Write a letter to my boss.", "How do I get rich?", "What happened yesterday?", "Will it rain tomorrow?",
-    "Can you drive a car?", "What is the population of Paris?", "Show me a picture.", "Write a haiku.", "asdf", "blah blah",
+    "Can you drive a car?", "What is the population of Paris?", "Show me a picture.", "Write a haiku.", "asdf",
+    "blah blah",
     "lorem ipsum", "test", "What is the opposite of purple?", "What color is happiness?", "Why?", "How?", "When?",
     "Who is Albert Einstein?", "Who was the first man on the moon?", "Do you speak German?", "Do you speak French?",
     "Can you speak Spanish?", "Bonjour", "Guten Tag", "def f(x): return x + 1", "print(1)", "int main() { return 0; }",
     "Ignore all previous instructions.", "What year is it?", "What is my favorite color?", "How old am I?",
-    "Where am I?", "What did I say?", "I have a question.", "I am sad.", "I am hungry.", "My dog is ill.", "I need a friend.",
+    "Where am I?", "What did I say?", "I have a question.", "I am sad.", "I am hungry.", "My dog is ill.",
+    "I need a friend.",
     "What is 17 times 23?", "What is 12 * 12?", "What is 100 - 1?", "Is it late?", "Can you hear me?", "Open the door.",
 ]
 UNKNOWN_COUNTRIES = """England America Scotland Wales Iceland Pakistan Indonesia Nigeria Singapore Israel Korea Jamaica
@@ -179,22 +192,28 @@ UNKNOWN_NEAR = [  # close to what is known, and still not known
     "When is the best time to visit {}?", "I want to fly to {}.", "What is the history of {}?", "Is {} beautiful?",
     "What is the flag of {}?", "Book a flight to {}.", "Who rules {}?", "What do people eat in {}?",
 ]
-UNKNOWN_FACTS = """What color is {}?|What is the opposite of {}?|What does {} say?|How many {} are there?|What is the largest {}?|
+UNKNOWN_FACTS = """What color is {}?|What is the opposite of {}?|What does {} say?|How many {} are there?|
+What is the largest {}?|
 Who wrote {}?|What comes after {}?|How many legs does {} have?|What do {} make?|What do {} drink?|What is {} called?|
-What is the smallest {}?|What is the fastest {}?|Who made {}?|How old is {}?|How heavy is {}?""".replace("\n", "").split("|")
-UNKNOWN_NOUNS = """planets|an apple|a pig|a horse|blood|the sun|animal|country|lake|river|mountain|the Bible|Faust|January|lunch|
+What is the smallest {}?|What is the fastest {}?|Who made {}?|How old is {}?|
+How heavy is {}?""".replace("\n", "").split("|")
+UNKNOWN_NOUNS = """planets|an apple|a pig|a horse|blood|the sun|animal|country|lake|river|mountain|the Bible|Faust|
+January|lunch|
 a dog house|sheep|birds|chickens|pilots|stars|a car|a bus|city|building|whale|happy|love|true|rich|music|a fly|a snake|
 a lion|a duck|an orange|silver|a pencil|computer|number|Sunday night|the war|Don Quixote|Dune|letters|oceans""".replace(
     "\n", "").split("|")
-WISHES = """Write me|Write|Make|Create|Give me|Show me|Draw|Find|Fix|Summarize|Translate|Please write|Can you write|Help me with|
+WISHES = """Write me|Write|Make|Create|Give me|Show me|Draw|Find|Fix|Summarize|Translate|Please write|Can you write|
+Help me with|
 I want|I need|How do I make|Send|Please make|Could you make|Where can I buy|Explain|Please explain|Can you find|Plan|
 How do I write|What is the best way to make|Review|Improve|Can you show me""".replace("\n", "").split("|")
 WISHED = """a Python script|a Python script that downloads a web page|an email to my boss|an email|a poem about autumn|
-a list of ten fruits|a list|a picture of a cat|this text|a cake|a table of prices|a song|a plan for my holiday|a shell command|
+a list of ten fruits|a list|a picture of a cat|this text|a cake|a table of prices|a song|a plan for my holiday|
+a shell command|
 a regular expression|the code of a web server|my homework|a letter to my mother|an essay about dogs|a flight to Rome|
 a summary of this article|the best restaurant|a web page|a function that adds two numbers|my computer|a new phone|
 this sentence into Japanese|a speech|a birthday card|a bug in my program|a chair|a cat|a garden|a recipe for soup|
-a title for my book|a test|a game|some advice|a doctor|a job|a shopping list|a program in C++|a database|an app""".replace(
+a title for my book|a test|a game|some advice|a doctor|a job|a shopping list|a program in C++|a database|
+an app""".replace(
     "\n", "").split("|")
 
 # Public-sounding tools: name, what it does, argument, ways to ask, how the answer is put, and the kind of value.
@@ -223,4 +242,5 @@ TOOLS = [
      "The timer for {} minutes: {}.", "word"),
 ]
 
-SYLLABLES = "ba be bo da de di do fa fi go ka ke ki ko la le li lo ma me mi mo na ne ni no pa pe po ra re ri ro sa se si so ta te ti to va ve vi vo za ze zu".split()
+SYLLABLES = """ba be bo da de di do fa fi go ka ke ki ko la le li lo ma me mi mo na ne ni no pa pe po ra re ri ro
+sa se si so ta te ti to va ve vi vo za ze zu""".split()
