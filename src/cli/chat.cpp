@@ -77,10 +77,10 @@ bool show_turn(Conversation& conversation, const std::string& question) {
     }
     if (result.finish_reason == engine::FinishReason::cancelled) writer.aside("[stopped]\n");
     if (is_terminal_out()) {
-        writer.aside(fmt::format("({}, {} of the prompt remembered)\n",
+        writer.aside(fmt::format("({}{})\n",
                                  speed_line(turn.prompt_tokens - turn.reused_tokens, result.prefill_seconds,
                                             result.token_ids.size(), result.decode_seconds),
-                                 turn.reused_tokens));
+                                 turn.reused_tokens > 0 ? fmt::format(", {} remembered", turn.reused_tokens) : ""));
     }
     writer.end_line();
     return !writer.is_reader_gone();

@@ -44,6 +44,11 @@ int run_command_line(int argc, char** argv) {
     add_inspect_command(app, run);
     add_synth_command(app, run);
     add_completion_command(app, run);
+    const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
+        throw Error(ErrorCode::bad_request, std::string("there is no command '") + argv[1] + "'", {},
+                    "'gemmatrace --help' lists the commands");
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {

@@ -64,6 +64,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
         ->type_name("P")
         ->group(group);
     command.add_option("--seed", options.seed, "repeats a sampled answer; drawn at random if not given")
+        ->check(CLI::NonNegativeNumber)
         ->type_name("S")
         ->group(group);
 }

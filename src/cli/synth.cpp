@@ -99,7 +99,10 @@ void add_synth_command(CLI::App& app, RunCommand& run) {
         ->required()
         ->type_name("");
     command->add_option("--layers", options->layers, "only the first N layers")->type_name("N");
-    command->add_option("--seed", options->seed, "seed of the random weights")->type_name("S")->capture_default_str();
+    command->add_option("--seed", options->seed, "seed of the random weights")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("S")
+        ->capture_default_str();
     command->footer(kExamples);
     set_body(*command, run, options, run_synth);
 }

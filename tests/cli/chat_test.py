@@ -47,12 +47,15 @@ class Terminal:
                 return before
             ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
+                self.process.kill()
+                self.close()
                 raise AssertionError(f"waited for {pattern!r}, saw {self.seen!r}")
             try:
                 data = os.read(self.master, 65536)
             except OSError:  # the other side is closed
                 data = b""
             if not data:
+                self.close()
                 raise AssertionError(f"ended before {pattern!r}, saw {self.seen!r}")
             self.seen += data.decode("utf-8", "replace")
 
@@ -65,7 +68,7 @@ class Terminal:
         return status
 
 
-PROMPT = r"(?m)^> $"
+PROMPT = r"(?:^|\n)(?:\x1b\[0m)?> $"  # after a dimmed remark the style is reset first
 
 
 class OnceTest(TestCase):

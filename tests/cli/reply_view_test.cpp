@@ -15,8 +15,8 @@ class ReplyViewTest : public testing::Test {
   protected:
     ReplyViewTest() : tokenizer_(text::Tokenizer::load(GEMMATRACE_SOURCE_DIR "/models/demo")) {}
 
-    // What the view makes of a reply after a prompt, both written with control tokens as text: "A:" answer, "T:" thought,
-    // "C:" call, joined as long as the part stays the same.
+    // What the view makes of a reply after a prompt, both written with control tokens as text: "A:" answer, "T:"
+    // thought, "C:" call, joined as long as the part stays the same.
     std::string parts(const std::string& prompt, const std::string& reply) const {
         std::string result;
         std::string last;
@@ -81,8 +81,8 @@ TEST_F(ReplyViewTest, F084_a_call_is_readable_and_whole_and_no_marker_shows) {
 }
 
 TEST_F(ReplyViewTest, a_tool_result_in_the_prompt_does_not_hide_the_reply) {
-    const std::string prompt = kTurn +
-                               "<|tool_call>call:f{}<tool_call|><|tool_response>response:f{value:1}<tool_response|>";
+    const std::string prompt =
+        kTurn + "<|tool_call>call:f{}<tool_call|><|tool_response>response:f{value:1}<tool_response|>";
     EXPECT_EQ(parts(prompt, "It is 1."), "|A:It is 1.");
     EXPECT_EQ(parts(prompt + "<|channel>thought\n", "Hm.<channel|>It is 1."), "|T:Hm.|A:It is 1.");
 }

@@ -13,7 +13,7 @@ BINARY = os.environ["GEMMATRACE_BINARY"]
 ROOT = Path(os.environ["GEMMATRACE_ROOT"])
 DEMO = ROOT / "models" / "demo"
 # Generous, because the same tests run under sanitizers and on loaded machines; what hangs is still noticed.
-TIMEOUT_S = 240
+TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))
 
 
 class Done:
