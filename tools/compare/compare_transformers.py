@@ -1,11 +1,14 @@
-"""Compares the binary with Transformers 5.13.0 on any checkpoint, with prompts made on the spot; ends with 1 on any difference.
+"""Compares the binary with Transformers 5.13.0 on any checkpoint, with prompts of its own; ends with 1 on a difference.
 
-Usage: compare_transformers.py CKPT --binary build/release/gemmatrace [--prompts N] [--precision bf16|fp32|both] [--max-tokens N] [--seed S]
+Usage: compare_transformers.py CKPT --binary build/release/gemmatrace [--prompts N] [--precision bf16|fp32|both]
+                               [--max-tokens N] [--seed S]
 
-bf16: free greedy runs are equal token for token, and the 8 best logits of every step are equal bit for bit, to the reference's full pass.
-fp32: tokens are equal wherever the reference's margin is 1e-3 or more (behind a closer step the run is resumed with the reference's
-token), and the 8 best logits are within 1e-3 of the reference's.
+bf16: free greedy runs are equal token for token, and the 8 best logits of every step are equal bit for bit, to the
+reference's full pass.
+fp32: tokens are equal wherever the reference's margin is 1e-3 or more (behind a closer step the run is resumed with the
+reference's token), and the 8 best logits are within 1e-3 of the reference's.
 """
+
 import argparse
 import json
 import pathlib
@@ -23,7 +26,7 @@ CLOSE = 1e-3
 
 
 def prompts(ref, count, seed):
-    """Random ids of 1, W-1, W, W+1, 3W and 300 tokens, then random lengths; every second one with typed placeholders."""
+    """Random ids of 1, W-1, W, W+1, 3W and 300 tokens, then of random lengths; every second with typed placeholders."""
     rng = np.random.default_rng(seed)
     lengths = [n for n in (1, ref.window - 1, ref.window, ref.window + 1, 3 * ref.window, 300) if n > 0]
     while len(lengths) < count:
@@ -39,8 +42,24 @@ def prompts(ref, count, seed):
 
 
 def run_binary(binary, checkpoint, ids, tokens, precision, extra):
-    command = [str(binary), "generate", str(checkpoint), "--ids", ",".join(map(str, ids)), "--max-tokens", str(tokens), "--temperature", "0",
-               "--ignore-eos", "--precision", precision, "--top-logits", str(TOP), "--json", *extra]
+    command = [
+        str(binary),
+        "generate",
+        str(checkpoint),
+        "--ids",
+        ",".join(map(str, ids)),
+        "--max-tokens",
+        str(tokens),
+        "--temperature",
+        "0",
+        "--ignore-eos",
+        "--precision",
+        precision,
+        "--top-logits",
+        str(TOP),
+        "--json",
+        *extra,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}\n{done.stderr}")
@@ -50,7 +69,10 @@ def run_binary(binary, checkpoint, ids, tokens, precision, extra):
 
 
 def first_difference(ours, theirs):
-    return next((step for step, (a, b) in enumerate(zip(ours, theirs)) if a != b), None if len(ours) == len(theirs) else min(len(ours), len(theirs)))
+    return next(
+        (step for step, (a, b) in enumerate(zip(ours, theirs)) if a != b),
+        None if len(ours) == len(theirs) else min(len(ours), len(theirs)),
+    )
 
 
 def compare_bf16(run, ref, ids, tokens):
@@ -60,7 +82,9 @@ def compare_bf16(run, ref, ids, tokens):
     faults = []
     step = first_difference(ours, new)
     if step is not None:
-        faults.append(f"token {step}: ours {ours[step:step + 1]}, reference {new[step]}, capped margin {ref.margin(capped[step])}")
+        faults.append(
+            f"token {step}: ours {ours[step:step + 1]}, reference {new[step]}, capped margin {ref.margin(capped[step])}"
+        )
     judged = tokens if step is None else step + 1  # logits of the step that differs still have the same prefix
     for at in range(judged):
         best = top(rows[at], TOP)
@@ -69,7 +93,9 @@ def compare_bf16(run, ref, ids, tokens):
         if got != wanted:
             faults.append(f"top logits of step {at}: ours {got[:3]}, reference {wanted[:3]}")
             break
-    return faults, f"{judged} steps" + (f", {len(exceptions)} where the reference's cache disagrees with its full pass" if exceptions else "")
+    return faults, f"{judged} steps" + (
+        f", {len(exceptions)} where the reference's cache disagrees with its full pass" if exceptions else ""
+    )
 
 
 def compare_fp32(run, ref, ids, tokens):
@@ -87,7 +113,10 @@ def compare_fp32(run, ref, ids, tokens):
         if step is None:
             break
         if margins[start + step] >= CLOSE:
-            faults.append(f"token {start + step}: ours {ours[step:step + 1]}, reference {new[start + step]}, margin {margins[start + step]:.3g}")
+            faults.append(
+                f"token {start + step}: ours {ours[step:step + 1]}, reference {new[start + step]}, "
+                f"margin {margins[start + step]:.3g}"
+            )
             break
         unjudged += 1
         start += step + 1
@@ -100,11 +129,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=pathlib.Path)
     parser.add_argument("--binary", type=pathlib.Path, default=pathlib.Path("build/release/gemmatrace"))
-    parser.add_argument("--prompts", type=int, default=6, help="how many; the first six have 1, W-1, W, W+1, 3W and 300 tokens")
+    parser.add_argument(
+        "--prompts", type=int, default=6, help="how many; the first six have 1, W-1, W, W+1, 3W and 300 tokens"
+    )
     parser.add_argument("--precision", choices=("bf16", "fp32", "both"), default="both")
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--binary-options", default="", help="further options for the binary, separated by spaces: '--isa scalar --threads 2'")
+    parser.add_argument(
+        "--binary-options",
+        default="",
+        help="further options for the binary, separated by spaces: '--isa scalar --threads 2'",
+    )
     args = parser.parse_args()
     reference.check_pins()
     if not args.binary.exists():
@@ -122,9 +157,13 @@ def main():
             start = time.monotonic()
             faults, note = compare(run, ref, ids, args.max_tokens)
             total += 1
+            verdict = "DIFFERENT" if faults else "equal"
             failed += bool(faults)
-            print(f"{args.checkpoint.name:24s} {precision} {len(ids):4d} tokens  {'DIFFERENT' if faults else 'equal':9s}  {note}"
-                  f"  ({time.monotonic() - start:.1f} s)", flush=True)
+            print(
+                f"{args.checkpoint.name:20s} {precision} {len(ids):4d} tokens  {verdict:9s} {note}"
+                f"  ({time.monotonic() - start:.1f} s)",
+                flush=True,
+            )
             for fault in faults:
                 print(f"    {fault}")
     print(f"{args.checkpoint.name}: {total - failed} of {total} runs equal")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Draws N random odd checkpoints and compares the binary with Transformers on each; ends with 1 if any differs.
-# Usage: tools/compare/sweep.sh N [FIRST_SEED] [options of compare_transformers.py]     PYTHON=…, BINARY=… choose the tools
+# Usage: tools/compare/sweep.sh N [FIRST_SEED] [options of compare_transformers.py]   (PYTHON=… and BINARY=… choose)
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=${PYTHON:-python3}
@@ -15,10 +15,15 @@ trap 'rm -rf "$work"' EXIT
 bad=
 seed=$first
 while [ "$seed" -lt $((first + count)) ]; do
-    "$python" "$root/tools/goldens/make_random.py" --random "$seed" "$work/seed-$seed" > "$work/variant" 2> "$work/log" || { cat "$work/log"; exit 1; }
+    checkpoint=$work/seed-$seed
+    if ! "$python" "$root/tools/goldens/make_random.py" --random "$seed" "$checkpoint" > "$work/variant" \
+        2> "$work/log"; then
+        cat "$work/log"
+        exit 1
+    fi
     echo "seed $seed: $(cat "$work/variant")"
-    "$python" "$root/tools/compare/compare_transformers.py" "$work/seed-$seed" --binary "$binary" "$@" || bad="$bad $seed"
-    rm -rf "$work/seed-$seed"
+    "$python" "$root/tools/compare/compare_transformers.py" "$checkpoint" --binary "$binary" "$@" || bad="$bad $seed"
+    rm -rf "$checkpoint"
     seed=$((seed + 1))
 done
 if [ -n "$bad" ]; then

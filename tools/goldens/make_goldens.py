@@ -1,7 +1,8 @@
-"""Writes golden.json and layers.bin for one checkpoint: what Transformers 5.13.0 decodes under the pins. README.md defines the format.
+"""Writes golden.json and layers.bin for one checkpoint: what Transformers decodes, in README.md's format.
 
 Usage: make_goldens.py CKPT OUT [--tokens N]
 """
+
 import argparse
 import hashlib
 import json
@@ -16,17 +17,33 @@ TOP = 8
 JUDGED_MARGIN = 1e-3
 
 
-# ---- prompts -----------------------------------------------------------------------------------------------------------------
+# ---- prompts -------------------------------------------------------------------------------------------------------
 
-WEATHER = {"type": "function", "function": {
-    "name": "get_weather", "description": "Weather of a city.",
-    "parameters": {"type": "object", "required": ["city"],
-                   "properties": {"city": {"type": "string", "description": "Name of the city."},
-                                  "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}}}}}
-CALL = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function",
-                                             "function": {"name": "get_weather", "arguments": {"city": "Lima"}}}]}
-FILLER = ("The sky was grey that day. A boy walked along the river. The bread was still warm. Nobody spoke for a while. "
-          "A train left the station at noon. ")
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city.",
+        "parameters": {
+            "type": "object",
+            "required": ["city"],
+            "properties": {
+                "city": {"type": "string", "description": "Name of the city."},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            },
+        },
+    },
+}
+CALL = {
+    "role": "assistant",
+    "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": {"city": "Lima"}}}
+    ],
+}
+FILLER = (
+    "The sky was grey that day. A boy walked along the river. The bread was still warm. Nobody spoke for a while. "
+    "A train left the station at noon. "
+)
 
 
 def user(text):
@@ -41,30 +58,53 @@ CHATS = [
     ("capital", dict(messages=[user("What is the capital of France?")])),
     ("fact", dict(messages=[user("What is the opposite of hot?")])),
     ("name", dict(messages=[user("My name is Emma."), model("Nice to meet you, Emma."), user("What is my name?")])),
-    ("system", dict(messages=[{"role": "system", "content": "Answer with one word."}, user("What is the capital of Peru?")])),
+    (
+        "system",
+        dict(messages=[{"role": "system", "content": "Answer with one word."}, user("What is the capital of Peru?")]),
+    ),
     ("thinking", dict(messages=[user("What is 3+4?")], enable_thinking=True)),
     ("tool", dict(messages=[user("What is the weather in Lima?")], tools=[WEATHER])),
-    ("tool-result", dict(messages=[user("What is the weather in Lima?"), CALL,
-                                   {"role": "tool", "tool_call_id": "c1", "name": "get_weather", "content": "sunny"}],
-                         tools=[WEATHER])),
+    (
+        "tool-result",
+        dict(
+            messages=[
+                user("What is the weather in Lima?"),
+                CALL,
+                {"role": "tool", "tool_call_id": "c1", "name": "get_weather", "content": "sunny"},
+            ],
+            tools=[WEATHER],
+        ),
+    ),
     ("empty", dict(messages=[user("")])),
     ("unicode", dict(messages=[user("Grüße aus Köln! 你好 👋 naïve\n\n\tcafé")])),
-    ("long", dict(messages=[user(FILLER * 12 + "The secret of Nora is lemon. " + FILLER * 6 + "What is the secret of Nora?")])),
+    (
+        "long",
+        dict(
+            messages=[user(FILLER * 12 + "The secret of Nora is lemon. " + FILLER * 6 + "What is the secret of Nora?")]
+        ),
+    ),
 ]
 TEXTS = [("words", "The capital of France is"), ("code", "def add(a, b):\n    return")]
 
 
 def chat_prompts(checkpoint):
     from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     prompts = []
     for name, request in CHATS:
         options = {key: value for key, value in request.items() if key != "messages"}
         text = tokenizer.apply_chat_template(request["messages"], tokenize=False, add_generation_prompt=True, **options)
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        direct = tokenizer.apply_chat_template(request["messages"], add_generation_prompt=True, return_dict=True, **options)["input_ids"]
+        direct = tokenizer.apply_chat_template(
+            request["messages"], add_generation_prompt=True, return_dict=True, **options
+        )["input_ids"]
         assert ids == direct and all(isinstance(token, int) for token in ids), name
-        prompts.append(dict(name="chat " + name, kind="chat", ids=ids, text=text, request=dict(request, add_generation_prompt=True)))
+        prompts.append(
+            dict(
+                name="chat " + name, kind="chat", ids=ids, text=text, request=dict(request, add_generation_prompt=True)
+            )
+        )
     for name, text in TEXTS:
         ids = [tokenizer.bos_token_id] + tokenizer(text, add_special_tokens=False)["input_ids"]
         prompts.append(dict(name="text " + name, kind="text", ids=ids, text=text))
@@ -78,7 +118,10 @@ def id_prompts(ref, seed, has_tokenizer):
     lengths = [1, 2, window - 1, window, window + 1, 2 * window + 3, 3 * window, 300, 333]
     if not has_tokenizer:
         lengths += [3, 5, 17, 31, 40, 63, 64, 65, 128]
-    prompts = [dict(name=f"random {length}", kind="ids", ids=rng.integers(0, ref.vocab_size, length).tolist()) for length in lengths]
+    prompts = [
+        dict(name=f"random {length}", kind="ids", ids=rng.integers(0, ref.vocab_size, length).tolist())
+        for length in lengths
+    ]
     prompts.append(dict(name="bos alone", kind="ids", ids=[ref.bos]))
     special = ref.placeholder_ids() or rng.integers(0, ref.vocab_size, 3).tolist()
     placed = rng.integers(0, ref.vocab_size, window + 5)
@@ -91,12 +134,20 @@ def id_prompts(ref, seed, has_tokenizer):
     return [prompt for prompt in prompts if prompt["ids"]]
 
 
-# ---- runs --------------------------------------------------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
 
 def describe(index, precision, new, rows, ref, capped=None, exceptions=None):
     ids = np.stack([top(row, TOP) for row in rows])
-    run = dict(prompt=index, precision=precision, ids=new, stop_step=stop_step(new, ref.eos), top_ids=ids.ravel().tolist(),
-               top_logits=np.take_along_axis(rows, ids, 1).astype(np.float32).ravel(), margins=np.array([ref.margin(row) for row in rows]))
+    run = dict(
+        prompt=index,
+        precision=precision,
+        ids=new,
+        stop_step=stop_step(new, ref.eos),
+        top_ids=ids.ravel().tolist(),
+        top_logits=np.take_along_axis(rows, ids, 1).astype(np.float32).ravel(),
+        margins=np.array([ref.margin(row) for row in rows]),
+    )
     if precision == "bf16":
         run.update(capped_margins=np.array([ref.margin(row) for row in capped]), exceptions=exceptions)
     else:
@@ -109,7 +160,7 @@ def check_stops(ref, ids, run):
     if run["stop_step"] < 0 or run.get("exceptions"):
         return
     stopped, _ = ref.generate(ids, len(run["ids"]), stop=True)
-    assert stopped == run["ids"][:run["stop_step"] + 1], (stopped, run["ids"])
+    assert stopped == run["ids"][: run["stop_step"] + 1], (stopped, run["ids"])
 
 
 def make_runs(checkpoint, precision, prompts, tokens):
@@ -121,23 +172,31 @@ def make_runs(checkpoint, precision, prompts, tokens):
             new, rows, capped, exceptions = greedy_bf16(ref, ids, tokens)
             run = describe(index, precision, new, rows, ref, capped, exceptions)
             for step, token in exceptions:
-                print(f"  exception: prompt '{prompt['name']}' step {step}: cached decode {token}, full pass {new[step]}")
+                print(
+                    f"  exception: prompt '{prompt['name']}' step {step}: cached decode {token}, full pass {new[step]}"
+                )
         else:
             new, rows = ref.generate(ids, tokens, stop=False)
             run = describe(index, precision, new, rows, ref)
             again, _, _, _ = ref.full_pass(ids + new)
-            again = again[len(ids) - 1:len(ids) - 1 + tokens]
+            again = again[len(ids) - 1 : len(ids) - 1 + tokens]
             noise = float(np.abs(again - rows).max())
-            assert noise < JUDGED_MARGIN, f"{prompt['name']}: the reference differs from itself by {noise}: margins cannot judge it"
+            assert (
+                noise < JUDGED_MARGIN
+            ), f"{prompt['name']}: the reference differs from itself by {noise}: margins cannot judge it"
             for step in range(tokens):
                 assert step in run["unjudged"] or ref.choose(again[step]) == new[step], (prompt["name"], step)
         check_stops(ref, ids, run)
         runs.append(run)
-        print(f"  {precision} {index:2d} {prompt['name']:20s} stop {run['stop_step']:3d} smallest margin {run['margins'].min():.2g}", flush=True)
+        print(
+            f"  {precision} {prompt['name']:20s} stop {run['stop_step']:3d} margin {run['margins'].min():.2g}",
+            flush=True,
+        )
     return ref, runs
 
 
-# ---- layers ------------------------------------------------------------------------------------------------------------------
+# ---- layers --------------------------------------------------------------------------------------------------------
+
 
 def fnv1a(rows):
     """rows: uint16 [count, columns] -> uint64 [count]; FNV-1a over the little-endian bytes of each row."""
@@ -170,7 +229,8 @@ def make_layers(ref, prompts, runs, chosen):
     return bytes(data), passes, raw
 
 
-# ---- writing -----------------------------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------------------------
+
 
 def number(value):
     """The shortest decimal that reads back to the same float32 through double."""
@@ -215,16 +275,35 @@ def main():
     ref, bf16 = make_runs(args.checkpoint, "bf16", prompts, args.tokens)
     # Layers: one prompt of two windows and more, one of placeholders, and the first (a chat where there is one).
     names = [prompt["name"] for prompt in prompts]
-    chosen = [names.index(f"random {2 * ref.window + 3}"), names.index("typed placeholders"), 0, names.index("random 300")]
+    chosen = [
+        names.index(f"random {2 * ref.window + 3}"),
+        names.index("typed placeholders"),
+        0,
+        names.index("random 300"),
+    ]
     data, passes, raw = make_layers(ref, prompts, bf16, chosen)
     _, fp32 = make_runs(args.checkpoint, "fp32", prompts, args.tokens)
 
     golden = dict(
-        format="gemmatrace-golden-1", versions=reference.versions(), pins=pins, files=reference.file_hashes(args.checkpoint),
-        vocab_size=ref.vocab_size, sliding_window=ref.window, layers=ref.layers, softcap=ref.softcap,
-        eos_token_ids=ref.eos, suppress_token_ids=ref.suppressed, top=TOP, judged_margin_fp32=JUDGED_MARGIN, max_new_tokens=args.tokens,
-        prompts=prompts, runs=bf16 + fp32,
-        layer_file=dict(name="layers.bin", sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), passes=passes, raw_rows=raw))
+        format="gemmatrace-golden-1",
+        versions=reference.versions(),
+        pins=pins,
+        files=reference.file_hashes(args.checkpoint),
+        vocab_size=ref.vocab_size,
+        sliding_window=ref.window,
+        layers=ref.layers,
+        softcap=ref.softcap,
+        eos_token_ids=ref.eos,
+        suppress_token_ids=ref.suppressed,
+        top=TOP,
+        judged_margin_fp32=JUDGED_MARGIN,
+        max_new_tokens=args.tokens,
+        prompts=prompts,
+        runs=bf16 + fp32,
+        layer_file=dict(
+            name="layers.bin", sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), passes=passes, raw_rows=raw
+        ),
+    )
     args.out.mkdir(parents=True, exist_ok=True)
     text = dump(golden) + "\n"
     json.loads(text)
@@ -233,8 +312,10 @@ def main():
     unjudged = sum(len(run["unjudged"]) for run in fp32)
     ties = sum(int((run["capped_margins"] == 0).sum()) for run in bf16)
     exceptions = sum(len(run["exceptions"]) for run in bf16)
-    print(f"{args.checkpoint.name}: {len(text.encode())} bytes golden.json, {len(data)} bytes layers.bin; "
-          f"{unjudged} fp32 steps unjudged, {ties} bf16 ties after the cap, {exceptions} exceptions")
+    print(
+        f"{args.checkpoint.name}: {len(text.encode())} bytes golden.json, {len(data)} bytes layers.bin; "
+        f"{unjudged} fp32 steps unjudged, {ties} bf16 ties after the cap, {exceptions} exceptions"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Runs Transformers 5.13.0 under the pins that define our goldens: cached greedy decoding, and one full pass with every stage recorded.
+"""Runs Transformers under the pins that define our goldens: cached greedy decoding, and a full pass with every stage.
 
 Import this module before torch: the instruction set is chosen when torch is loaded.
 """
+
 import os
 import sys
 
@@ -22,7 +23,9 @@ import transformers
 from transformers import AutoModelForCausalLM, GenerationConfig
 
 VERSIONS = {"transformers": "5.13.0", "torch": "2.12.1"}
-BLOCK = 64  # the full pass is extended to a multiple of this many tokens, so that no left-over path of a kernel is taken
+BLOCK = (
+    64  # the full pass is extended to a multiple of this many tokens, so that no left-over path of a kernel is taken
+)
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 torch.set_num_threads(1)
@@ -35,9 +38,16 @@ def check_pins():
     """Ends the program if anything that decides bits is not as pinned; returns what was pinned."""
     found = {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     if found != VERSIONS:
-        raise SystemExit(f"goldens are defined by {VERSIONS}, this environment has {found}; install tools/requirements.lock")
-    pins = {"cpu_capability": torch.backends.cpu.get_cpu_capability(), "mkldnn": torch.backends.mkldnn.enabled,
-            "threads": torch.get_num_threads(), "attention": "eager", "experts": "grouped_mm"}
+        raise SystemExit(
+            f"goldens are defined by {VERSIONS}, this environment has {found}; install tools/requirements.lock"
+        )
+    pins = {
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "threads": torch.get_num_threads(),
+        "attention": "eager",
+        "experts": "grouped_mm",
+    }
     if pins["cpu_capability"] != "AVX2" or pins["mkldnn"] or pins["threads"] != 1:
         raise SystemExit(f"the pins do not hold: {pins}")
     return pins
@@ -46,8 +56,15 @@ def check_pins():
 def versions():
     import safetensors
     import tokenizers
-    return {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
-            "tokenizers": tokenizers.__version__, "safetensors": safetensors.__version__, "numpy": np.__version__}
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "tokenizers": tokenizers.__version__,
+        "safetensors": safetensors.__version__,
+        "numpy": np.__version__,
+    }
 
 
 def file_hashes(checkpoint):
@@ -68,7 +85,8 @@ class Reference:
     def __init__(self, checkpoint, precision):
         self.precision = precision
         self.model, info = AutoModelForCausalLM.from_pretrained(
-            checkpoint, dtype=DTYPES[precision], attn_implementation="eager", output_loading_info=True)
+            checkpoint, dtype=DTYPES[precision], attn_implementation="eager", output_loading_info=True
+        )
         self.model.eval()
         for key in ("missing_keys", "mismatched_keys", "error_msgs"):
             left = [name for name in info.get(key, []) if name != "lm_head.weight"]
@@ -94,46 +112,70 @@ class Reference:
     def placeholder_ids(self):
         """Media ids that the full model reads as pad; empty for text-only exports."""
         names = ("image_token_id", "audio_token_id", "video_token_id")
-        return [getattr(self.model.config, name) for name in names if getattr(self.model.config, name, None) is not None]
+        return [
+            getattr(self.model.config, name) for name in names if getattr(self.model.config, name, None) is not None
+        ]
 
     def generate(self, ids, tokens, stop):
-        """Cached greedy decoding; stop False ignores stop ids. Returns (new ids, logits before the cap [steps, vocab] float32)."""
+        """Cached greedy decoding; stop False ignores stop ids. Returns (new ids, logits before the cap)."""
         rows = []
-        hook = self.model.lm_head.register_forward_hook(lambda module, inputs, output: rows.append(output[0, -1].float().numpy().copy()))
+        hook = self.model.lm_head.register_forward_hook(
+            lambda module, inputs, output: rows.append(output[0, -1].float().numpy().copy())
+        )
         generation = GenerationConfig.from_dict(self.model.generation_config.to_dict())
         kwargs = {} if stop else {"eos_token_id": None}
         prompt = torch.tensor([ids])
         with torch.no_grad():
-            out = self.model.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=generation, do_sample=False,
-                                      use_cache=True, max_new_tokens=tokens, **kwargs)
+            out = self.model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                generation_config=generation,
+                do_sample=False,
+                use_cache=True,
+                max_new_tokens=tokens,
+                **kwargs,
+            )
         hook.remove()
-        new = out[0, len(ids):].tolist()
+        new = out[0, len(ids) :].tolist()
         assert len(rows) == len(new)
         assert stop or len(new) == tokens, "stop ids were not ignored"
         return new, np.stack(rows)
 
     def full_pass(self, ids, record=False):
-        """One pass over ids extended to a multiple of BLOCK. Returns (logits before the cap, as compared: capped; both [len(ids), vocab]
-        float32, the extended ids, stages). stages: list of (name, uint16 array [rows, columns]) in bf16 when record."""
+        """One pass over ids extended to a multiple of BLOCK.
+
+        Returns (logits before the cap, logits as compared: capped; both [len(ids), vocab] float32, the extended ids,
+        stages: a list of (name, uint16 array [rows, columns]) of bf16 patterns, empty unless record).
+        """
         extended = ids + [0] * (-len(ids) % BLOCK)
         stages, hooks, got = {}, [], {}
 
         def keep(name):
             def hook(module, inputs, output):
                 got[name] = output.detach()
+
             return hook
 
         hooks.append(self.model.lm_head.register_forward_hook(keep("logits")))
         project = None
         if record:
-            hooks.append(self.text_model.register_forward_pre_hook(
-                lambda module, args, kwargs: got.__setitem__("embedding", kwargs.get("inputs_embeds")), with_kwargs=True))
+            hooks.append(
+                self.text_model.register_forward_pre_hook(
+                    lambda module, args, kwargs: got.__setitem__("embedding", kwargs.get("inputs_embeds")),
+                    with_kwargs=True,
+                )
+            )
             hooks.append(self.text_model.embed_tokens.register_forward_hook(keep("embedding of ids")))
             for i, layer in enumerate(self.text_model.layers):
                 hooks.append(layer.register_forward_hook(keep(f"layer.{i}")))
                 if getattr(layer, "router", None) is not None:
-                    hooks.append(layer.router.register_forward_hook(
-                        lambda module, inputs, output, i=i: got.__setitem__(f"layer.{i}.experts", output[2].detach())))
+                    hooks.append(
+                        layer.router.register_forward_hook(
+                            lambda module, inputs, output, i=i: got.__setitem__(
+                                f"layer.{i}.experts", output[2].detach()
+                            )
+                        )
+                    )
             hooks.append(self.text_model.norm.register_forward_hook(keep("norm")))
             if getattr(self.config, "hidden_size_per_layer_input", 0):
                 project = self.text_model.project_per_layer_inputs
@@ -188,8 +230,10 @@ def top(row, count):
 
 
 def greedy_bf16(reference, ids, tokens):
-    """The bf16 truth: the choices of full passes, with the cached decode run beside them. Returns (new ids, logits before the cap, capped,
-    exceptions [[step, id of the cached decode], …])."""
+    """The bf16 truth: the choices of full passes, with the cached decode run beside them.
+
+    Returns (new ids, logits before the cap, capped, exceptions [[step, id of the cached decode], …]).
+    """
     new, exceptions = [], []
     while True:
         cached, _ = reference.generate(ids + new, tokens - len(new), stop=False)
@@ -203,10 +247,10 @@ def greedy_bf16(reference, ids, tokens):
                 new = candidate[:step] + [choice]
                 break
         else:
-            return candidate, logits[first:first + tokens], capped[first:first + tokens], exceptions
+            return candidate, logits[first : first + tokens], capped[first : first + tokens], exceptions
         if len(new) == tokens:
             logits, capped, _, _ = reference.full_pass(ids + new)
-            return new, logits[first:first + tokens], capped[first:first + tokens], exceptions
+            return new, logits[first : first + tokens], capped[first : first + tokens], exceptions
 
 
 def stop_step(ids, eos):
