@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 constexpr const char* kTemplateFile = "chat_template.jinja";
 constexpr const char* kConfigFile = "tokenizer_config.json";
+constexpr const char* kTokensFile = "special_tokens_map.json";
 
 // The template among the named ones that plain chats use.
 const nlohmann::ordered_json* find_default(const nlohmann::ordered_json& templates) {
@@ -33,6 +34,23 @@ const nlohmann::ordered_json* find_default(const nlohmann::ordered_json& templat
 [[noreturn]] void fail_missing(const std::filesystem::path& directory) {
     throw Error(ErrorCode::not_found, "the checkpoint has no chat template", {{"directory", directory.string()}},
                 std::string("Add ") + kTemplateFile + ", or use the raw prompt.");
+}
+
+// The object in a file; an empty one when there is no such file or something else in it.
+nlohmann::ordered_json read_object(const std::filesystem::path& file) {
+    if (!std::filesystem::exists(file)) return nlohmann::ordered_json::object();
+    nlohmann::ordered_json content = read_json_file(file);
+    return content.is_object() ? content : nlohmann::ordered_json::object();
+}
+
+// Adds the tokens whose name ends so, given as text or as an object with the text in `content`; known ones stay.
+void add_tokens(const nlohmann::ordered_json& named, std::string_view ending, nlohmann::ordered_json& tokens) {
+    for (const auto& [name, value] : named.items()) {
+        if (!name.ends_with(ending) || tokens.contains(name)) continue;
+        const auto content = value.is_object() ? value.find("content") : value.end();
+        const nlohmann::ordered_json& text = value.is_object() && content != value.end() ? *content : value;
+        if (text.is_string()) tokens[name] = text;
+    }
 }
 
 // What one name of the template means: the request's variable, a special token, one of our functions, or nothing.
@@ -92,9 +110,10 @@ LocalTime LocalTime::now() {
     const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
     std::tm parts{};
     localtime_r(&seconds, &parts);
-    const auto fraction = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1000000;
-    return {parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,           parts.tm_hour,
-            parts.tm_min,         parts.tm_sec,     static_cast<int>(fraction)};
+    const auto fraction =
+        std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1000000;
+    return {parts.tm_year + 1900, parts.tm_mon + 1,          parts.tm_mday, parts.tm_hour, parts.tm_min,
+            parts.tm_sec,         static_cast<int>(fraction)};
 }
 
 MarkedText ChatTemplate::render(const nlohmann::ordered_json& variables, const nlohmann::ordered_json& special_tokens,
@@ -122,16 +141,15 @@ MarkedText ChatTemplate::render(const nlohmann::ordered_json& variables, const n
 }
 
 nlohmann::ordered_json special_token_variables(const std::filesystem::path& directory) {
+    const nlohmann::ordered_json config = read_object(directory / kConfigFile);
     nlohmann::ordered_json tokens = nlohmann::ordered_json::object();
-    const std::filesystem::path config_file = directory / kConfigFile;
-    if (!std::filesystem::exists(config_file)) return tokens;
-    const nlohmann::ordered_json config = read_json_file(config_file);
-    if (!config.is_object()) return tokens;
-    for (const auto& [name, value] : config.items()) {
-        if (!name.ends_with("_token")) continue;
-        if (value.is_string()) tokens[name] = value;
-        if (value.is_object() && value.contains("content") && value["content"].is_string()) tokens[name] = value["content"];
+    add_tokens(config, "_token", tokens);
+    for (const char* group : {"extra_special_tokens", "model_specific_special_tokens"}) {
+        if (const auto named = config.find(group); named != config.end() && named->is_object())
+            add_tokens(*named, "", tokens);
     }
+    // Older exports keep the tokens in a file of their own, which Transformers reads only then.
+    if (!config.contains("added_tokens_decoder")) add_tokens(read_object(directory / kTokensFile), "_token", tokens);
     return tokens;
 }
 

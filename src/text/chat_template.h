@@ -14,10 +14,10 @@ namespace gemmatrace::text {
 
 // What a render may cost before it is refused.
 struct TemplateLimits {
-    int64_t max_steps = 20'000'000;             // statements and expressions evaluated
+    int64_t max_steps = 100'000'000;             // statements and expressions evaluated
     size_t max_output_bytes = size_t{64} << 20;  // also of any single text the template makes on its way
     size_t max_value_bytes = size_t{512} << 20;  // texts, lists and mappings held at one time
-    int max_depth = 200;                        // nested calls, macros and expressions
+    int max_depth = 200;                         // nested calls, macros and expressions
 };
 
 // The wall clock that strftime_now shows, as datetime.now() gives it.
@@ -47,9 +47,9 @@ class ChatTemplate {
 
     // Renders with the members of `variables` (messages, tools, enable_thinking, add_generation_prompt, …) as Python's
     // jinja2 does in Hugging Face's sandbox (trim_blocks, lstrip_blocks, loop controls, tojson, raise_exception,
-    // strftime_now, generation tag). Strings of `variables` carry Origin::content. bos_token, eos_token and the like are
-    // template variables with Origin::template_text when they stand in `special_tokens`.
-    // Throws Error(bad_request) with the template's line when the template raises or an operation fails there.
+    // strftime_now, generation tag). Strings of `variables` carry Origin::content. bos_token, eos_token and the like
+    // are template variables with Origin::template_text when they stand in `special_tokens`. Throws Error(bad_request)
+    // with the template's line when the template raises or an operation fails there.
     MarkedText render(const nlohmann::ordered_json& variables, const nlohmann::ordered_json& special_tokens,
                       const TemplateLimits& limits = {}) const;
     // The same at a given time, so that tests control what strftime_now shows.

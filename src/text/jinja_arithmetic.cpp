@@ -21,7 +21,8 @@ std::string_view symbol(BinaryOperator what) {
     for (const Value* side : {&left, &right}) {
         if (side->is(Kind::undefined)) fail(side->as<UndefinedObject>().message);
     }
-    fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", symbol(what), type_name(left), type_name(right)));
+    fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", symbol(what), type_name(left),
+                     type_name(right)));
 }
 
 [[noreturn]] void fail_overflow() { fail("an integer has more than 128 bits"); }
@@ -67,7 +68,8 @@ Value power(double left, double right) {
         fail("a negative number raised to a fraction is a complex number, which templates cannot use");
     }
     const double result = std::pow(left, right);
-    if (std::isinf(result) && std::isfinite(left) && std::isfinite(right)) fail("(34, 'Numerical result out of range')");
+    if (std::isinf(result) && std::isfinite(left) && std::isfinite(right))
+        fail("(34, 'Numerical result out of range')");
     return Value(result);
 }
 
@@ -75,9 +77,15 @@ Value whole_arithmetic(BinaryOperator what, Integer left, Integer right) {
     Integer result = 0;
     bool is_overflow = false;
     switch (what) {
-        case BinaryOperator::add: is_overflow = __builtin_add_overflow(left, right, &result); break;
-        case BinaryOperator::subtract: is_overflow = __builtin_sub_overflow(left, right, &result); break;
-        case BinaryOperator::multiply: is_overflow = __builtin_mul_overflow(left, right, &result); break;
+        case BinaryOperator::add:
+            is_overflow = __builtin_add_overflow(left, right, &result);
+            break;
+        case BinaryOperator::subtract:
+            is_overflow = __builtin_sub_overflow(left, right, &result);
+            break;
+        case BinaryOperator::multiply:
+            is_overflow = __builtin_mul_overflow(left, right, &result);
+            break;
         case BinaryOperator::divide:
             if (right == 0) fail("division by zero");
             return Value(static_cast<double>(static_cast<long double>(left) / static_cast<long double>(right)));
@@ -103,11 +111,16 @@ Value whole_arithmetic(BinaryOperator what, Integer left, Integer right) {
 
 Value real_arithmetic(BinaryOperator what, double left, double right) {
     switch (what) {
-        case BinaryOperator::add: return Value(left + right);
-        case BinaryOperator::subtract: return Value(left - right);
-        case BinaryOperator::multiply: return Value(left * right);
-        case BinaryOperator::power: return power(left, right);
-        default: break;
+        case BinaryOperator::add:
+            return Value(left + right);
+        case BinaryOperator::subtract:
+            return Value(left - right);
+        case BinaryOperator::multiply:
+            return Value(left * right);
+        case BinaryOperator::power:
+            return power(left, right);
+        default:
+            break;
     }
     if (right == 0) {
         fail(what == BinaryOperator::divide         ? "float division by zero"
@@ -124,14 +137,6 @@ Value add_texts(Runtime& runtime, const Text& left, const Text& right) {
     return Value(joined.as_markup());
 }
 
-template <class Sequence>
-std::vector<Value> joined_items(Runtime& runtime, const Sequence& left, const Sequence& right) {
-    runtime.meter.step(static_cast<int64_t>(left.items.size() + right.items.size()));
-    std::vector<Value> items = left.items;
-    items.insert(items.end(), right.items.begin(), right.items.end());
-    return items;
-}
-
 // Sequences that repeat: 'ab' * 3, [0] * 3. Missing when neither side is one.
 Value repeat(Runtime& runtime, const Value& sequence, const Value& count) {
     if (!count.is_whole()) return {};
@@ -139,7 +144,7 @@ Value repeat(Runtime& runtime, const Value& sequence, const Value& count) {
         return Value(repeat_text(runtime, sequence.text(), count.integer()).as_markup(sequence.text().is_markup()));
     }
     if (!sequence.is(Kind::list) && !sequence.is(Kind::tuple)) return {};
-    const auto& items = sequence.is(Kind::list) ? sequence.as<ListObject>().items : sequence.as<TupleObject>().items;
+    const auto& items = sequence.as<SequenceObject>().items;
     std::vector<Value> repeated;
     if (!items.empty()) {
         for (int64_t round = to_position(count); round > 0; --round) {
@@ -147,7 +152,7 @@ Value repeat(Runtime& runtime, const Value& sequence, const Value& count) {
             repeated.insert(repeated.end(), items.begin(), items.end());
         }
     }
-    return sequence.is(Kind::list) ? runtime.heap.list(std::move(repeated)) : runtime.heap.tuple(std::move(repeated));
+    return runtime.heap.sequence(sequence.kind(), std::move(repeated));
 }
 
 }  // namespace
@@ -186,11 +191,8 @@ Value apply_binary(Runtime& runtime, BinaryOperator what, const Value& left, con
     }
     if (what == BinaryOperator::add && left.kind() == right.kind()) {
         if (left.is(Kind::text)) return add_texts(runtime, left.text(), right.text());
-        if (left.is(Kind::list)) {
-            return runtime.heap.list(joined_items(runtime, left.as<ListObject>(), right.as<ListObject>()));
-        }
-        if (left.is(Kind::tuple)) {
-            return runtime.heap.tuple(joined_items(runtime, left.as<TupleObject>(), right.as<TupleObject>()));
+        if (left.is(Kind::list) || left.is(Kind::tuple)) {
+            return runtime.heap.joined(left.as<SequenceObject>(), right.as<SequenceObject>());
         }
     }
     if (what == BinaryOperator::multiply) {

@@ -16,13 +16,14 @@ using namespace std::string_view_literals;
 
 // Methods that would change a value of the request; the immutable sandbox answers with an undefined.
 constexpr std::string_view kMutatingDict[] = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr std::string_view kMutatingList[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
+constexpr std::string_view kMutatingList[] = {"append", "clear", "pop",    "reverse",
+                                              "insert", "sort",  "extend", "remove"};
 // What every Python object has; all of it is out of bounds.
 constexpr std::string_view kObjectAttributes[] = {
-    "__class__",  "__delattr__", "__dir__",           "__doc__",    "__eq__",        "__format__",
-    "__ge__",     "__gt__",      "__hash__",          "__init__",   "__init_subclass__", "__getattribute__",
-    "__le__",     "__lt__",      "__ne__",            "__new__",    "__reduce__",    "__reduce_ex__",
-    "__repr__",   "__setattr__", "__sizeof__",        "__str__",    "__subclasshook__"};
+    "__class__", "__delattr__",     "__dir__",    "__doc__",           "__eq__",           "__format__",  "__ge__",
+    "__gt__",    "__hash__",        "__init__",   "__init_subclass__", "__getattribute__", "__le__",      "__lt__",
+    "__ne__",    "__new__",         "__reduce__", "__reduce_ex__",     "__repr__",         "__setattr__", "__sizeof__",
+    "__str__",   "__subclasshook__"};
 
 template <size_t Size>
 bool holds(const std::string_view (&names)[Size], std::string_view name) {
@@ -30,34 +31,39 @@ bool holds(const std::string_view (&names)[Size], std::string_view name) {
 }
 
 const Method* find_in(std::span<const Method> methods, std::string_view name) {
-    const auto found = std::lower_bound(methods.begin(), methods.end(), name,
-                                        [](const Method& method, std::string_view wanted) { return method.name < wanted; });
+    const auto found =
+        std::lower_bound(methods.begin(), methods.end(), name,
+                         [](const Method& method, std::string_view wanted) { return method.name < wanted; });
     return found != methods.end() && found->name == name ? &*found : nullptr;
 }
 
 // object_type_repr of jinja2.
 std::string object_name(const Value& value) {
     switch (value.kind()) {
-        case Kind::none: return "None";
+        case Kind::none:
+            return "None";
         case Kind::name_space:
         case Kind::cycler:
-        case Kind::joiner: return fmt::format("jinja2.utils.{} object", type_name(value));
+        case Kind::joiner:
+            return fmt::format("jinja2.utils.{} object", type_name(value));
         case Kind::macro:
-        case Kind::loop: return fmt::format("jinja2.runtime.{} object", type_name(value));
-        default: return fmt::format("{} object", type_name(value));
+        case Kind::loop:
+            return fmt::format("jinja2.runtime.{} object", type_name(value));
+        default:
+            return fmt::format("{} object", type_name(value));
     }
 }
 
 Value no_such(Runtime& runtime, const Value& value, const Value& key) {
     if (key.is(Kind::text)) {
-        return runtime.undefined(fmt::format("'{}' has no attribute {}", object_name(value), represent(runtime, key).view()));
+        return runtime.undefined(
+            fmt::format("'{}' has no attribute {}", object_name(value), represent(runtime, key).view()));
     }
     return runtime.undefined(fmt::format("{} has no element {}", object_name(value), represent(runtime, key).view()));
 }
 
 Value unsafe(Runtime& runtime, const Value& value, std::string_view name) {
-    return runtime.undefined(
-        fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, type_name(value)));
+    return runtime.undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, type_name(value)));
 }
 
 bool is_mutating(const Value& value, std::string_view name) {
@@ -77,7 +83,7 @@ Value property(Runtime& runtime, const Value& value, std::string_view name) {
             if (name == "real") return value;
             return name == "imag" ? Value(0.0) : Value();
         case Kind::tuple: {
-            const auto& tuple = value.as<TupleObject>();
+            const auto& tuple = value.as<SequenceObject>();
             if (tuple.is_group && name == "grouper") return tuple.items[0];
             return tuple.is_group && name == "list" ? tuple.items[1] : Value();
         }
@@ -102,9 +108,12 @@ Value property(Runtime& runtime, const Value& value, std::string_view name) {
             if (name == "sep") return joiner.separator;
             return name == "used" ? Value(joiner.is_used) : Value();
         }
-        case Kind::loop: return runtime.callbacks->loop_attribute(value, name);
-        case Kind::macro: return runtime.callbacks->macro_attribute(value, name);
-        default: return {};
+        case Kind::loop:
+            return runtime.callbacks->loop_attribute(value, name);
+        case Kind::macro:
+            return runtime.callbacks->macro_attribute(value, name);
+        default:
+            return {};
     }
 }
 
@@ -124,16 +133,24 @@ Value python_attribute(Runtime& runtime, const Value& value, std::string_view na
 
 const Method* find_method(const Value& value, std::string_view name) {
     switch (value.kind()) {
-        case Kind::text: return find_in(kTextMethods, name);
-        case Kind::dict: return find_in(kDictMethods, name);
-        case Kind::list: return find_in(kListMethods, name);
+        case Kind::text:
+            return find_in(kTextMethods, name);
+        case Kind::dict:
+            return find_in(kDictMethods, name);
+        case Kind::list:
+            return find_in(kListMethods, name);
         case Kind::tuple:
-        case Kind::range: return name == "copy" ? nullptr : find_in(kListMethods, name);
+        case Kind::range:
+            return name == "copy" ? nullptr : find_in(kListMethods, name);
         case Kind::boolean:
-        case Kind::integer: return name == "is_integer" ? nullptr : find_in(kNumberMethods, name);
-        case Kind::real: return name.starts_with("bit_") ? nullptr : find_in(kNumberMethods, name);
-        case Kind::cycler: return find_in(kCyclerMethods, name);
-        default: return nullptr;
+        case Kind::integer:
+            return name == "is_integer" ? nullptr : find_in(kNumberMethods, name);
+        case Kind::real:
+            return name.starts_with("bit_") ? nullptr : find_in(kNumberMethods, name);
+        case Kind::cycler:
+            return find_in(kCyclerMethods, name);
+        default:
+            return nullptr;
     }
 }
 

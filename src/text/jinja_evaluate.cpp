@@ -18,21 +18,35 @@ Value Interpreter::evaluate(const Expression& expression) {
 Value Interpreter::evaluate_kind(const Expression& expression) {
     switch (expression.kind) {
         case ExpressionKind::tuple:
-        case ExpressionKind::list: return sequence(static_cast<const SequenceExpression&>(expression));
-        case ExpressionKind::dict: return dict(static_cast<const DictExpression&>(expression));
-        case ExpressionKind::unary: return unary(static_cast<const UnaryExpression&>(expression));
-        case ExpressionKind::binary: return binary(static_cast<const BinaryExpression&>(expression));
-        case ExpressionKind::logic: return logic(static_cast<const LogicExpression&>(expression));
-        case ExpressionKind::concat: return concat(static_cast<const ConcatExpression&>(expression));
-        case ExpressionKind::comparison: return comparison(static_cast<const ComparisonExpression&>(expression));
-        case ExpressionKind::conditional: return conditional(static_cast<const ConditionalExpression&>(expression));
-        case ExpressionKind::attribute: return attribute_of(static_cast<const AttributeExpression&>(expression));
-        case ExpressionKind::item: return item_of(static_cast<const ItemExpression&>(expression));
-        case ExpressionKind::slice: return slice(static_cast<const SliceExpression&>(expression));
-        case ExpressionKind::call: return call_expression(static_cast<const CallExpression&>(expression), Value());
+        case ExpressionKind::list:
+            return sequence(static_cast<const SequenceExpression&>(expression));
+        case ExpressionKind::dict:
+            return dict(static_cast<const DictExpression&>(expression));
+        case ExpressionKind::unary:
+            return unary(static_cast<const UnaryExpression&>(expression));
+        case ExpressionKind::binary:
+            return binary(static_cast<const BinaryExpression&>(expression));
+        case ExpressionKind::logic:
+            return logic(static_cast<const LogicExpression&>(expression));
+        case ExpressionKind::concat:
+            return concat(static_cast<const ConcatExpression&>(expression));
+        case ExpressionKind::comparison:
+            return comparison(static_cast<const ComparisonExpression&>(expression));
+        case ExpressionKind::conditional:
+            return conditional(static_cast<const ConditionalExpression&>(expression));
+        case ExpressionKind::attribute:
+            return attribute_of(static_cast<const AttributeExpression&>(expression));
+        case ExpressionKind::item:
+            return item_of(static_cast<const ItemExpression&>(expression));
+        case ExpressionKind::slice:
+            return slice(static_cast<const SliceExpression&>(expression));
+        case ExpressionKind::call:
+            return call_expression(static_cast<const CallExpression&>(expression), Value());
         case ExpressionKind::filter:
-        case ExpressionKind::test: return named(static_cast<const NamedOperation&>(expression));
-        default: fail("this expression has no value");
+        case ExpressionKind::test:
+            return named(static_cast<const NamedOperation&>(expression));
+        default:
+            fail("this expression has no value");
     }
 }
 
@@ -54,8 +68,8 @@ Value Interpreter::sequence(const SequenceExpression& expression) {
     std::vector<Value> items;
     items.reserve(expression.items.size());
     for (const Expression* item : expression.items) items.push_back(evaluate(*item));
-    return expression.kind == ExpressionKind::list ? runtime_.heap.list(std::move(items))
-                                                   : runtime_.heap.tuple(std::move(items));
+    const Kind kind = expression.kind == ExpressionKind::list ? Kind::list : Kind::tuple;
+    return runtime_.heap.sequence(kind, std::move(items));
 }
 
 Value Interpreter::dict(const DictExpression& expression) {
@@ -73,9 +87,12 @@ Value Interpreter::unary(const UnaryExpression& expression) {
     const Value operand = evaluate(*expression.operand);
     runtime_.line = expression.line;
     switch (expression.operation) {
-        case UnaryOperator::negate: return negate(operand);
-        case UnaryOperator::affirm: return affirm(operand);
-        case UnaryOperator::invert: break;
+        case UnaryOperator::negate:
+            return negate(operand);
+        case UnaryOperator::affirm:
+            return affirm(operand);
+        case UnaryOperator::invert:
+            break;
     }
     return Value(!truth(runtime_, operand));
 }
@@ -117,8 +134,10 @@ Value Interpreter::comparison(const ComparisonExpression& expression) {
 Value Interpreter::conditional(const ConditionalExpression& expression) {
     if (truth(runtime_, evaluate(*expression.test))) return evaluate(*expression.then);
     if (expression.otherwise != nullptr) return evaluate(*expression.otherwise);
-    return undefined_of(expression, fmt::format("the inline if-expression on line {} evaluated to false and no else section was defined.",
-                                                expression.line));
+    return undefined_of(
+        expression,
+        fmt::format("the inline if-expression on line {} evaluated to false and no else section was defined.",
+                    expression.line));
 }
 
 Value Interpreter::attribute_of(const AttributeExpression& expression) {
@@ -183,7 +202,8 @@ Arguments Interpreter::arguments(const ArgumentList& list) {
     Arguments given;
     given.positional.reserve(list.positional.size());
     for (const Expression* argument : list.positional) given.positional.push_back(evaluate(*argument));
-    for (const auto& [argument_name, argument] : list.named) given.named.emplace_back(argument_name, evaluate(*argument));
+    for (const auto& [argument_name, argument] : list.named)
+        given.named.emplace_back(argument_name, evaluate(*argument));
     if (list.more_positional != nullptr) {
         const Value more = evaluate(*list.more_positional);
         Cursor cursor(runtime_, more);
@@ -217,7 +237,8 @@ Value Interpreter::call_expression(const CallExpression& expression, const Value
 }
 
 // object.method(…): calls the method where it stands, without an object for it.
-Value Interpreter::method_call(const CallExpression& expression, const AttributeExpression& callee, const Value& caller) {
+Value Interpreter::method_call(const CallExpression& expression, const AttributeExpression& callee,
+                               const Value& caller) {
     const Value object = evaluate(*callee.object);
     runtime_.line = callee.line;
     const Method* method = find_method(object, callee.name.view());

@@ -19,12 +19,18 @@ namespace {
 
 const char* kind_name(const Expression* node) {
     switch (node->kind) {
-        case ExpressionKind::constant: return "const";
-        case ExpressionKind::name: return "name";
-        case ExpressionKind::tuple: return "tuple";
-        case ExpressionKind::list: return "list";
-        case ExpressionKind::dict: return "dict";
-        default: return "expression";
+        case ExpressionKind::constant:
+            return "const";
+        case ExpressionKind::name:
+            return "name";
+        case ExpressionKind::tuple:
+            return "tuple";
+        case ExpressionKind::list:
+            return "list";
+        case ExpressionKind::dict:
+            return "dict";
+        default:
+            return "expression";
     }
 }
 
@@ -155,7 +161,8 @@ Expression* ExpressionParser::parse_comparison() {
     ComparisonExpression* node = nullptr;
     while (true) {
         CompareOperator what = CompareOperator::equal;
-        const auto* sign = std::find_if(std::begin(kSigns), std::end(kSigns), [&](std::string_view s) { return current().is_operation(s); });
+        const auto* sign = std::find_if(std::begin(kSigns), std::end(kSigns),
+                                        [&](std::string_view s) { return current().is_operation(s); });
         if (sign != std::end(kSigns)) {
             what = static_cast<CompareOperator>(sign - std::begin(kSigns));
             next();
@@ -182,7 +189,8 @@ Expression* ExpressionParser::parse_sum() {
     Expression* left = parse_concat();
     while (current().is_operation("+") || current().is_operation("-")) {
         const Token sign = next();
-        auto* node = tree_.make<BinaryExpression>(sign.text == "+" ? BinaryOperator::add : BinaryOperator::subtract, sign.line);
+        auto* node =
+            tree_.make<BinaryExpression>(sign.text == "+" ? BinaryOperator::add : BinaryOperator::subtract, sign.line);
         node->left = left;
         node->right = parse_concat();
         left = joined(node, {node->left, node->right});
@@ -240,7 +248,8 @@ Expression* ExpressionParser::parse_unary(bool has_filter) {
     Expression* node = nullptr;
     if (current().is_operation("-") || current().is_operation("+")) {
         const Token sign = next();
-        auto* unary = tree_.make<UnaryExpression>(sign.text == "-" ? UnaryOperator::negate : UnaryOperator::affirm, sign.line);
+        auto* unary =
+            tree_.make<UnaryExpression>(sign.text == "-" ? UnaryOperator::negate : UnaryOperator::affirm, sign.line);
         unary->operand = parse_unary(false);
         node = joined(unary, {unary->operand});
     } else {
@@ -284,14 +293,20 @@ Expression* ExpressionParser::parse_literal() {
             while (current().is(TokenType::string)) text += next().text;
             return tree_.make<ConstantExpression>(literal(std::move(text)), token.line);
         }
-        case TokenType::integer: next(); return tree_.make<ConstantExpression>(Value(token.integer), token.line);
-        case TokenType::real: next(); return tree_.make<ConstantExpression>(Value(token.real), token.line);
-        default: fail_here(fmt::format("unexpected '{}'", describe(token)));
+        case TokenType::integer:
+            next();
+            return tree_.make<ConstantExpression>(Value(token.integer), token.line);
+        case TokenType::real:
+            next();
+            return tree_.make<ConstantExpression>(Value(token.real), token.line);
+        default:
+            fail_here(fmt::format("unexpected '{}'", describe(token)));
     }
 }
 
 bool ExpressionParser::is_tuple_end(std::string_view end_word) const {
-    if (current().is(TokenType::variable_end) || current().is(TokenType::block_end) || current().is_operation(")")) return true;
+    if (current().is(TokenType::variable_end) || current().is(TokenType::block_end) || current().is_operation(")"))
+        return true;
     return !end_word.empty() && current().is_name(end_word);
 }
 

@@ -29,8 +29,8 @@ class ExpressionParser {
 
     // Where a list of expressions without brackets ends besides a closing tag or bracket, and how its items look.
     struct TupleStyle {
-        bool is_target = false;          // names only, as in "for a, b in"
-        bool has_namespace = false;      // targets may be ns.x
+        bool is_target = false;      // names only, as in "for a, b in"
+        bool has_namespace = false;  // targets may be ns.x
         bool has_conditional = true;
         bool is_parenthesized = false;   // "()" is a tuple too
         std::string_view end_word = {};  // "in" or "recursive"

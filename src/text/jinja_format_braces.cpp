@@ -14,7 +14,9 @@ namespace {
 
 bool is_align(char character) { return character == '<' || character == '>' || character == '^' || character == '='; }
 
-bool is_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+bool is_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 Integer read_number(std::string_view text, size_t& at) {
     Integer value = 0;
@@ -69,19 +71,23 @@ Layout parse_layout(const Text& specification) {
 Text format_text(Runtime& runtime, const Value& value, Layout layout) {
     if (layout.type != 0 && layout.type != 's') fail_type(layout, value);
     if (layout.align == '=') fail("'=' alignment not allowed in string format specifier");
-    if (layout.sign != '-' || layout.is_alternate || layout.grouping != 0) fail("Invalid format specifier for a string");
+    if (layout.sign != '-' || layout.is_alternate || layout.grouping != 0)
+        fail("Invalid format specifier for a string");
     return layout_text(runtime, value.text(), layout);
 }
 
 Text format_integer(Runtime& runtime, const Value& value, Layout layout) {
     switch (layout.type) {
         case 0:
-        case 'n': layout.type = 'd'; break;
+        case 'n':
+            layout.type = 'd';
+            break;
         case 'b':
         case 'd':
         case 'o':
         case 'x':
-        case 'X': break;
+        case 'X':
+            break;
         case 'c': {
             std::string bytes;
             append_utf8(bytes, static_cast<char32_t>(std::clamp<Integer>(value.integer(), 0, 0x10ffff)));
@@ -218,15 +224,18 @@ Text format_value(Runtime& runtime, const Value& value, const Text& specificatio
     if (specification.empty()) return to_text(runtime, value).as_markup(false);
     const Layout layout = parse_layout(specification);
     switch (value.kind()) {
-        case Kind::text: return format_text(runtime, value, layout);
+        case Kind::text:
+            return format_text(runtime, value, layout);
         case Kind::boolean:
-        case Kind::integer: return format_integer(runtime, value, layout);
+        case Kind::integer:
+            return format_integer(runtime, value, layout);
         case Kind::real:
             if (layout.type != 0 && std::string_view("eEfFgGn%").find(layout.type) == std::string_view::npos) {
                 fail_type(layout, value);
             }
             return layout_real(runtime, value.real(), layout);
-        default: fail(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
+        default:
+            fail(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
     }
 }
 

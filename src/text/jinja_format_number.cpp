@@ -48,8 +48,8 @@ std::string sign_of(bool is_negative, char sign) {
 }
 
 // Joins sign, prefix, whole digits and the rest, grouped and filled as the layout says.
-Text assemble(Runtime& runtime, const std::string& sign, std::string whole, const std::string& rest, const Layout& layout,
-              size_t group_size) {
+Text assemble(Runtime& runtime, const std::string& sign, std::string whole, const std::string& rest,
+              const Layout& layout, size_t group_size) {
     const bool is_zero = layout.is_zero_filled && layout.align == 0;
     runtime.meter.check_text_size(layout.width > INT64_MAX ? SIZE_MAX : static_cast<size_t>(layout.width));
     size_t inner = 0;
@@ -113,15 +113,22 @@ std::string magnitude_text(double value, const Layout& layout) {
     if (layout.precision > kMaxPrecision) fail("precision too big");
     const int precision = layout.precision < 0 ? 6 : layout.precision;
     switch (layout.type) {
-        case 'e': return printed(layout.is_alternate ? "%#.*e" : "%.*e", precision, value);
-        case 'E': return printed(layout.is_alternate ? "%#.*E" : "%.*E", precision, value);
+        case 'e':
+            return printed(layout.is_alternate ? "%#.*e" : "%.*e", precision, value);
+        case 'E':
+            return printed(layout.is_alternate ? "%#.*E" : "%.*E", precision, value);
         case 'f':
-        case 'F': return printed(layout.is_alternate ? "%#.*f" : "%.*f", precision, value);
+        case 'F':
+            return printed(layout.is_alternate ? "%#.*f" : "%.*f", precision, value);
         case 'g':
-        case 'n': return printed(layout.is_alternate ? "%#.*g" : "%.*g", precision, value);
-        case 'G': return printed(layout.is_alternate ? "%#.*G" : "%.*G", precision, value);
-        case '%': return printed("%.*f", precision, value * 100) + "%";
-        default: break;
+        case 'n':
+            return printed(layout.is_alternate ? "%#.*g" : "%.*g", precision, value);
+        case 'G':
+            return printed(layout.is_alternate ? "%#.*G" : "%.*G", precision, value);
+        case '%':
+            return printed("%.*f", precision, value * 100) + "%";
+        default:
+            break;
     }
     return layout.precision < 0 ? real_text(value) : general_text(value, layout.precision);
 }
@@ -130,7 +137,8 @@ std::string magnitude_text(double value, const Layout& layout) {
 
 Text layout_integer(Runtime& runtime, Integer value, const Layout& layout) {
     const bool is_negative = value < 0;
-    const UnsignedInteger magnitude = is_negative ? -static_cast<UnsignedInteger>(value) : static_cast<UnsignedInteger>(value);
+    const UnsignedInteger magnitude =
+        is_negative ? -static_cast<UnsignedInteger>(value) : static_cast<UnsignedInteger>(value);
     std::string prefix;
     unsigned base = 10;
     if (layout.type == 'x' || layout.type == 'X') base = 16;

@@ -18,7 +18,8 @@ class PercentFormatter {
     PercentFormatter(Runtime& runtime, const Text& format, const Value& values)
         : runtime_(runtime), format_(format), bytes_(format.view()), values_(values), out_(runtime.meter) {
         // A value with items by key may stay unused: Python takes it for the mapping of %(name)s.
-        is_mapping_ = values.is(Kind::dict) || values.is(Kind::list) || values.is(Kind::range) || values.is(Kind::undefined);
+        is_mapping_ =
+            values.is(Kind::dict) || values.is(Kind::list) || values.is(Kind::range) || values.is(Kind::undefined);
     }
 
     Text run() {
@@ -29,7 +30,7 @@ class PercentFormatter {
             at_ = percent;
             if (at_ < bytes_.size()) conversion();
         }
-        if (values_.is(Kind::tuple) ? used_ < values_.as<TupleObject>().items.size() : used_ == 0 && !is_mapping_) {
+        if (values_.is(Kind::tuple) ? used_ < values_.as<SequenceObject>().items.size() : used_ == 0 && !is_mapping_) {
             fail("not all arguments converted during string formatting");
         }
         return out_.build().as_markup(format_.is_markup());
@@ -46,7 +47,7 @@ class PercentFormatter {
             if (used_++ > 0) fail("not enough arguments for format string");
             return values_;
         }
-        const auto& items = values_.as<TupleObject>().items;
+        const auto& items = values_.as<SequenceObject>().items;
         if (used_ >= items.size()) fail("not enough arguments for format string");
         return items[used_++];
     }
@@ -72,14 +73,23 @@ class PercentFormatter {
     void flags(Layout& layout) {
         while (true) {
             switch (peek()) {
-                case '-': layout.align = '<'; break;
-                case '+': layout.sign = '+'; break;
+                case '-':
+                    layout.align = '<';
+                    break;
+                case '+':
+                    layout.sign = '+';
+                    break;
                 case ' ':
                     if (layout.sign == '-') layout.sign = ' ';
                     break;
-                case '#': layout.is_alternate = true; break;
-                case '0': layout.is_zero_filled = true; break;
-                default: return;
+                case '#':
+                    layout.is_alternate = true;
+                    break;
+                case '0':
+                    layout.is_zero_filled = true;
+                    break;
+                default:
+                    return;
             }
             ++at_;
         }
@@ -133,13 +143,15 @@ class PercentFormatter {
                 Text text = format_.is_markup() ? escape_html(runtime_, value) : to_text(runtime_, value);
                 return padded(std::move(text), layout);
             }
-            case 'r': return padded(represent(runtime_, value), layout);
+            case 'r':
+                return padded(represent(runtime_, value), layout);
             case 'a': {
                 TextBuilder out(runtime_.meter);
                 append_representation(runtime_, out, value, true);
                 return padded(out.build(), layout);
             }
-            case 'c': return padded(character(value), layout);
+            case 'c':
+                return padded(character(value), layout);
             case 'i':
             case 'u':
             case 'd': {

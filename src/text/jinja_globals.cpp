@@ -27,7 +27,8 @@ Value range_function(Runtime& runtime, const Value&, const Arguments& arguments)
     }
     auto* range = runtime.heap.make<RangeObject>(start, stop, step);
     if (range->size() > kMaxRange) {
-        fail(fmt::format("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", static_cast<int>(kMaxRange)));
+        fail(fmt::format("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).",
+                         static_cast<int>(kMaxRange)));
     }
     return Value(range);
 }
@@ -100,14 +101,10 @@ Value strftime_function(Runtime& runtime, const Value&, const Arguments& argumen
 }
 
 constexpr Method kGlobals[] = {
-    {"cycler", cycler_function},
-    {"dict", dict_function},
-    {"joiner", joiner_function},
-    {"lipsum", lipsum_function},
-    {"namespace", namespace_function},
-    {"raise_exception", raise_function},
-    {"range", range_function},
-    {"strftime_now", strftime_function},
+    {"cycler", cycler_function},       {"dict", dict_function},
+    {"joiner", joiner_function},       {"lipsum", lipsum_function},
+    {"namespace", namespace_function}, {"raise_exception", raise_function},
+    {"range", range_function},         {"strftime_now", strftime_function},
 };
 
 }  // namespace

@@ -30,10 +30,17 @@ void Interpreter::enter(const Loads& loads) {
     for (const SlotLoad& load : loads) {
         Value& target = activation_->slots[static_cast<size_t>(load.slot)];
         switch (load.action) {
-            case SlotLoad::Action::nothing: break;
-            case SlotLoad::Action::clear: target = Value(); break;
-            case SlotLoad::Action::alias: target = slot(load.source); break;
-            case SlotLoad::Action::resolve: target = variables_[static_cast<size_t>(load.variable)]; break;
+            case SlotLoad::Action::nothing:
+                break;
+            case SlotLoad::Action::clear:
+                target = Value();
+                break;
+            case SlotLoad::Action::alias:
+                target = slot(load.source);
+                break;
+            case SlotLoad::Action::resolve:
+                target = variables_[static_cast<size_t>(load.variable)];
+                break;
         }
     }
 }
@@ -51,9 +58,13 @@ Interpreter::Flow Interpreter::execute(const Statement& statement) {
     runtime_.meter.step();
     runtime_.line = statement.line;
     switch (statement.kind) {
-        case StatementKind::output: write(static_cast<const OutputStatement&>(statement)); break;
-        case StatementKind::condition: return choose(static_cast<const ConditionStatement&>(statement));
-        case StatementKind::loop: return loop(static_cast<const LoopStatement&>(statement));
+        case StatementKind::output:
+            write(static_cast<const OutputStatement&>(statement));
+            break;
+        case StatementKind::condition:
+            return choose(static_cast<const ConditionStatement&>(statement));
+        case StatementKind::loop:
+            return loop(static_cast<const LoopStatement&>(statement));
         case StatementKind::assignment: {
             const auto& assignment = static_cast<const AssignmentStatement&>(statement);
             const Value value = evaluate(*assignment.value);
@@ -63,16 +74,22 @@ Interpreter::Flow Interpreter::execute(const Statement& statement) {
         }
         case StatementKind::block_assignment:
             return assign_block(static_cast<const BlockAssignmentStatement&>(statement));
-        case StatementKind::with: return with(static_cast<const WithStatement&>(statement));
+        case StatementKind::with:
+            return with(static_cast<const WithStatement&>(statement));
         case StatementKind::macro: {
             const auto& macro = static_cast<const MacroStatement&>(statement);
             slot(macro.target->reference) = make_macro(macro.function);
             break;
         }
-        case StatementKind::call_block: call_block(static_cast<const CallBlockStatement&>(statement)); break;
-        case StatementKind::filter_block: return filter_block(static_cast<const FilterBlockStatement&>(statement));
-        case StatementKind::loop_break: return Flow::leave_loop;
-        case StatementKind::loop_continue: return Flow::next_item;
+        case StatementKind::call_block:
+            call_block(static_cast<const CallBlockStatement&>(statement));
+            break;
+        case StatementKind::filter_block:
+            return filter_block(static_cast<const FilterBlockStatement&>(statement));
+        case StatementKind::loop_break:
+            return Flow::leave_loop;
+        case StatementKind::loop_continue:
+            return Flow::next_item;
     }
     return Flow::onward;
 }
@@ -109,7 +126,8 @@ Interpreter::Flow Interpreter::loop(const LoopStatement& statement) {
     return Flow::onward;
 }
 
-Value Interpreter::loop_recursively(const LoopStatement& statement, Activation& around, const Value& sequence, int depth) {
+Value Interpreter::loop_recursively(const LoopStatement& statement, Activation& around, const Value& sequence,
+                                    int depth) {
     const CallDepth guard(runtime_.meter);
     around.is_captured = true;
     auto* own = runtime_.heap.make<Activation>(&around, statement.slot_count);
@@ -191,9 +209,13 @@ Interpreter::Flow Interpreter::filter_block(const FilterBlockStatement& statemen
 
 void Interpreter::assign(const Expression& target, const Value& value) {
     switch (target.kind) {
-        case ExpressionKind::name: slot(static_cast<const NameExpression&>(target).reference) = value; return;
-        case ExpressionKind::tuple: return unpack(static_cast<const SequenceExpression&>(target), value);
-        default: break;
+        case ExpressionKind::name:
+            slot(static_cast<const NameExpression&>(target).reference) = value;
+            return;
+        case ExpressionKind::tuple:
+            return unpack(static_cast<const SequenceExpression&>(target), value);
+        default:
+            break;
     }
     const auto& field = static_cast<const NamespaceAttributeExpression&>(target);
     const Value& space = slot(field.reference);

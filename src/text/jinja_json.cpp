@@ -16,8 +16,8 @@ namespace {
 
 Value text_from_json(Runtime& runtime, const std::string& bytes, Origin origin) {
     if (bytes.empty()) return Value(Text());
-    return Value(Text(std::make_shared<const TextBuffer>(is_valid_utf8(bytes) ? bytes : replace_invalid_utf8(bytes), origin,
-                                                         std::vector<TextBuffer::Run>{}, &runtime.meter)));
+    return Value(Text(std::make_shared<const TextBuffer>(is_valid_utf8(bytes) ? bytes : replace_invalid_utf8(bytes),
+                                                         origin, std::vector<TextBuffer::Run>{}, &runtime.meter)));
 }
 
 class JsonWriter {
@@ -35,15 +35,23 @@ class JsonWriter {
     void write(const Value& value) {
         runtime_.meter.step();
         switch (value.kind()) {
-            case Kind::none: return mark("null");
-            case Kind::boolean: return mark(value.boolean() ? "true" : "false");
-            case Kind::integer: return mark(integer_text(value.integer()));
-            case Kind::real: return mark(real(value.real()));
-            case Kind::text: return write_text(value.text());
-            case Kind::list: return write_items(value.as<ListObject>().items);
-            case Kind::tuple: return write_items(value.as<TupleObject>().items);
-            case Kind::dict: return write_dict(value.as<DictObject>().dict);
-            default: fail(fmt::format("Object of type {} is not JSON serializable", type_name(value)));
+            case Kind::none:
+                return mark("null");
+            case Kind::boolean:
+                return mark(value.boolean() ? "true" : "false");
+            case Kind::integer:
+                return mark(integer_text(value.integer()));
+            case Kind::real:
+                return mark(real(value.real()));
+            case Kind::text:
+                return write_text(value.text());
+            case Kind::list:
+            case Kind::tuple:
+                return write_items(value.as<SequenceObject>().items);
+            case Kind::dict:
+                return write_dict(value.as<DictObject>().dict);
+            default:
+                fail(fmt::format("Object of type {} is not JSON serializable", type_name(value)));
         }
     }
 
@@ -79,7 +87,7 @@ class JsonWriter {
         mark(close);
     }
 
-    void write_items(const std::vector<Value>& items) {
+    void write_items(std::span<const Value> items) {
         write_all("[", "]", items, [&](const Value& item) { write(item); });
     }
 
@@ -99,12 +107,18 @@ class JsonWriter {
 
     Text key_text(const Value& key) {
         switch (key.kind()) {
-            case Kind::text: return key.text();
-            case Kind::none: return {"null", Origin::template_text};
-            case Kind::boolean: return {key.boolean() ? "true" : "false", Origin::template_text};
-            case Kind::integer: return {integer_text(key.integer()), Origin::template_text};
-            case Kind::real: return {real(key.real()), Origin::template_text};
-            default: fail(fmt::format("keys must be str, int, float, bool or None, not {}", type_name(key)));
+            case Kind::text:
+                return key.text();
+            case Kind::none:
+                return {"null", Origin::template_text};
+            case Kind::boolean:
+                return {key.boolean() ? "true" : "false", Origin::template_text};
+            case Kind::integer:
+                return {integer_text(key.integer()), Origin::template_text};
+            case Kind::real:
+                return {real(key.real()), Origin::template_text};
+            default:
+                fail(fmt::format("keys must be str, int, float, bool or None, not {}", type_name(key)));
         }
     }
 
@@ -132,14 +146,22 @@ class JsonWriter {
 
     static std::string escape(char32_t code_point) {
         switch (code_point) {
-            case U'"': return "\\\"";
-            case U'\\': return "\\\\";
-            case U'\n': return "\\n";
-            case U'\r': return "\\r";
-            case U'\t': return "\\t";
-            case U'\f': return "\\f";
-            case U'\b': return "\\b";
-            default: break;
+            case U'"':
+                return "\\\"";
+            case U'\\':
+                return "\\\\";
+            case U'\n':
+                return "\\n";
+            case U'\r':
+                return "\\r";
+            case U'\t':
+                return "\\t";
+            case U'\f':
+                return "\\f";
+            case U'\b':
+                return "\\b";
+            default:
+                break;
         }
         const auto number = static_cast<unsigned>(code_point);
         if (number < 0x10000) return fmt::format("\\u{:04x}", number);
@@ -158,10 +180,14 @@ class JsonWriter {
 Value from_json(Runtime& runtime, const nlohmann::ordered_json& json, Origin origin) {
     const CallDepth depth(runtime.meter);
     switch (json.type()) {
-        case nlohmann::ordered_json::value_t::boolean: return Value(json.get<bool>());
-        case nlohmann::ordered_json::value_t::number_integer: return Value(json.get<int64_t>());
-        case nlohmann::ordered_json::value_t::number_unsigned: return Value(json.get<uint64_t>());
-        case nlohmann::ordered_json::value_t::number_float: return Value(json.get<double>());
+        case nlohmann::ordered_json::value_t::boolean:
+            return Value(json.get<bool>());
+        case nlohmann::ordered_json::value_t::number_integer:
+            return Value(json.get<int64_t>());
+        case nlohmann::ordered_json::value_t::number_unsigned:
+            return Value(json.get<uint64_t>());
+        case nlohmann::ordered_json::value_t::number_float:
+            return Value(json.get<double>());
         case nlohmann::ordered_json::value_t::string:
             return text_from_json(runtime, json.get_ref<const std::string&>(), origin);
         case nlohmann::ordered_json::value_t::array: {
@@ -173,11 +199,13 @@ Value from_json(Runtime& runtime, const nlohmann::ordered_json& json, Origin ori
         case nlohmann::ordered_json::value_t::object: {
             auto* object = runtime.heap.make<DictObject>();
             for (const auto& [key, element] : json.items()) {
-                object->dict.set(runtime.meter, text_from_json(runtime, key, origin), from_json(runtime, element, origin));
+                object->dict.set(runtime.meter, text_from_json(runtime, key, origin),
+                                 from_json(runtime, element, origin));
             }
             return Value(object);
         }
-        default: return Value::none();
+        default:
+            return Value::none();
     }
 }
 

@@ -56,7 +56,9 @@ class Lexer {
         return tokens_.back();
     }
 
-    bool starts(std::string_view wanted, size_t at) const { return std::string_view(source_).substr(at, wanted.size()) == wanted; }
+    bool starts(std::string_view wanted, size_t at) const {
+        return std::string_view(source_).substr(at, wanted.size()) == wanted;
+    }
 
     // Moves on, counting lines. A piece that ends in a line end lets the next tag's line be stripped.
     void advance(size_t end) {
@@ -80,7 +82,9 @@ class Lexer {
     }
 
     // The white-space sign behind a tag's opening: '-', '+' or 0.
-    char sign_at(size_t at) const { return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0'; }
+    char sign_at(size_t at) const {
+        return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
+    }
 
     // Emits the text in front of a tag, stripped as the tag's sign and lstrip_blocks ask.
     void emit_data(size_t end, char sign, bool is_variable) {
@@ -145,8 +149,10 @@ class Lexer {
 
     // The end of a closing like "-%}" at a place, with the white space that goes with it; kNone when there is none.
     size_t match_close(std::string_view close, size_t at, bool has_trim) const {
-        if (at < source_.size() && source_[at] == '-' && starts(close, at + 1)) return skip_space(at + 1 + close.size());
-        if (has_trim && at < source_.size() && source_[at] == '+' && starts(close, at + 1)) return at + 1 + close.size();
+        if (at < source_.size() && source_[at] == '-' && starts(close, at + 1))
+            return skip_space(at + 1 + close.size());
+        if (has_trim && at < source_.size() && source_[at] == '+' && starts(close, at + 1))
+            return at + 1 + close.size();
         if (!starts(close, at)) return kNone;
         const size_t end = at + close.size();
         return has_trim && end < source_.size() && source_[end] == '\n' ? end + 1 : end;
@@ -159,7 +165,8 @@ class Lexer {
             advance(end);
             return;
         }
-        if (at_ < source_.size()) fail_syntax("Missing end of comment tag", line_);  // at the very end jinja2 lets it pass
+        if (at_ < source_.size())
+            fail_syntax("Missing end of comment tag", line_);  // at the very end jinja2 lets it pass
     }
 
     void raw() {
@@ -211,7 +218,8 @@ class Lexer {
         if (source_[at_] == '\'' || source_[at_] == '"') {
             if (const size_t end = match_quoted(at_); end != kNone) {
                 std::string text;
-                if (const char* mistake = resolve_escapes(std::string_view(source_).substr(at_ + 1, end - at_ - 2), text)) {
+                if (const char* mistake =
+                        resolve_escapes(std::string_view(source_).substr(at_ + 1, end - at_ - 2), text)) {
                     fail_syntax(mistake, line_);
                 }
                 add(TokenType::string, std::move(text));
@@ -246,7 +254,8 @@ class Lexer {
     }
 
     void operation() {
-        const auto found = std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view sign) { return starts(sign, at_); });
+        const auto found = std::find_if(kOperators.begin(), kOperators.end(),
+                                        [&](std::string_view sign) { return starts(sign, at_); });
         if (found == kOperators.end()) {
             const auto width = sequence_length(source_[at_]);
             fail_syntax(fmt::format("unexpected char '{}' at {}", source_.substr(at_, width), at_), line_);
@@ -262,7 +271,8 @@ class Lexer {
         if (sign == '{') brackets_ += '}';
         if (sign != ')' && sign != ']' && sign != '}') return;
         if (brackets_.empty()) fail_syntax(fmt::format("unexpected '{}'", sign), line_);
-        if (brackets_.back() != sign) fail_syntax(fmt::format("unexpected '{}', expected '{}'", sign, brackets_.back()), line_);
+        if (brackets_.back() != sign)
+            fail_syntax(fmt::format("unexpected '{}', expected '{}'", sign, brackets_.back()), line_);
         brackets_.pop_back();
     }
 
@@ -278,23 +288,34 @@ class Lexer {
 
 std::string describe(const Token& token) {
     switch (token.type) {
-        case TokenType::data: return "template data / text";
-        case TokenType::variable_begin: return "begin of print statement";
-        case TokenType::variable_end: return "end of print statement";
-        case TokenType::block_begin: return "begin of statement block";
-        case TokenType::block_end: return "end of statement block";
+        case TokenType::data:
+            return "template data / text";
+        case TokenType::variable_begin:
+            return "begin of print statement";
+        case TokenType::variable_end:
+            return "end of print statement";
+        case TokenType::block_begin:
+            return "begin of statement block";
+        case TokenType::block_end:
+            return "end of statement block";
         case TokenType::name:
-        case TokenType::operation: return token.text;
-        case TokenType::string: return "string";
-        case TokenType::integer: return "integer";
-        case TokenType::real: return "float";
-        case TokenType::end: return "end of template";
+        case TokenType::operation:
+            return token.text;
+        case TokenType::string:
+            return "string";
+        case TokenType::integer:
+            return "integer";
+        case TokenType::real:
+            return "float";
+        case TokenType::end:
+            return "end of template";
     }
     return "token";
 }
 
 std::vector<Token> tokenize(std::string_view source) {
-    if (source.size() > kMaxSource) fail_syntax(fmt::format("a template may have {} MiB, not more", kMaxSource >> 20), 1);
+    if (source.size() > kMaxSource)
+        fail_syntax(fmt::format("a template may have {} MiB, not more", kMaxSource >> 20), 1);
     if (!is_valid_utf8(source)) fail_syntax("the template is not UTF-8", 1);
     return Lexer(source).run();
 }

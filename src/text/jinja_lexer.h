@@ -13,20 +13,20 @@ enum class TokenType : unsigned char {
     data,            // text between tags, white space already removed where the tags ask for it
     variable_begin,  // {{
     variable_end,
-    block_begin,     // {%
+    block_begin,  // {%
     block_end,
     name,
-    string,          // without quotes, escapes resolved
+    string,  // without quotes, escapes resolved
     integer,
     real,
-    operation,       // one of + - * / // % ** ~ [ ] ( ) { } == != > >= < <= = . : | , ;
+    operation,  // one of + - * / // % ** ~ [ ] ( ) { } == != > >= < <= = . : | , ;
     end,
 };
 
 struct Token {
     TokenType type = TokenType::end;
     int line = 1;
-    std::string text;      // of data, names, strings and operators
+    std::string text;  // of data, names, strings and operators
     Integer integer = 0;
     double real = 0;
 

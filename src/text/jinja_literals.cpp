@@ -11,7 +11,8 @@ namespace {
 
 bool is_digit_of(char character, int base) {
     if (base <= 10) return character >= '0' && character < '0' + base;
-    return (character >= '0' && character <= '9') || (character >= 'a' && character <= 'f') || (character >= 'A' && character <= 'F');
+    return (character >= '0' && character <= '9') || (character >= 'a' && character <= 'f') ||
+           (character >= 'A' && character <= 'F');
 }
 
 // The end of digits with single underscores between them: d(_?d)*.
@@ -93,17 +94,26 @@ std::optional<char32_t> read_hex(std::string_view text, size_t at, size_t count)
 // The character that one letter after a backslash stands for, or 0.
 char simple_escape(char letter) {
     switch (letter) {
-        case 'n': return '\n';
-        case 't': return '\t';
-        case 'r': return '\r';
-        case 'a': return '\a';
-        case 'b': return '\b';
-        case 'f': return '\f';
-        case 'v': return '\v';
+        case 'n':
+            return '\n';
+        case 't':
+            return '\t';
+        case 'r':
+            return '\r';
+        case 'a':
+            return '\a';
+        case 'b':
+            return '\b';
+        case 'f':
+            return '\f';
+        case 'v':
+            return '\v';
         case '\\':
         case '\'':
-        case '"': return letter;
-        default: return '\0';
+        case '"':
+            return letter;
+        default:
+            return '\0';
     }
 }
 
@@ -143,7 +153,8 @@ const char* resolve_escapes(std::string_view quoted, std::string& text) {
             const size_t count = letter == 'x' ? 2 : letter == 'u' ? 4 : 8;
             const auto value = read_hex(quoted, at + 1, count);
             if (!value) return "truncated \\x, \\u or \\U escape in a string";
-            if (*value > 0x10ffff || (*value >= 0xd800 && *value < 0xe000)) return "an escape in a string is no Unicode character";
+            if (*value > 0x10ffff || (*value >= 0xd800 && *value < 0xe000))
+                return "an escape in a string is no Unicode character";
             append_utf8(text, *value);
             at += count;
         } else if (letter == 'N') {

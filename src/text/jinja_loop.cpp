@@ -19,7 +19,8 @@ Value changed_method(Runtime& runtime, const Value& self, const Arguments& argum
     if (!arguments.named.empty()) fail("loop.changed takes no keyword arguments");
     auto& last = self.as<LoopObject>().changed;
     const auto is_same = [&](const Value& left, const Value& right) { return equal(runtime.meter, left, right); };
-    if (last && std::equal(last->begin(), last->end(), arguments.positional.begin(), arguments.positional.end(), is_same)) {
+    if (last &&
+        std::equal(last->begin(), last->end(), arguments.positional.begin(), arguments.positional.end(), is_same)) {
         return Value(false);
     }
     last = arguments.positional;

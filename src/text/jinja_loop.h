@@ -41,14 +41,18 @@ class LoopItems {
 };
 
 struct LoopObject : Object {
-    LoopObject(Interpreter& interpreter, Runtime& runtime, const LoopStatement& what, Activation& own, const Value& sequence,
-               int level)
-        : Object(Kind::loop), statement(what), activation(own), items(interpreter, runtime, what, own, sequence), depth(level) {}
+    LoopObject(Interpreter& interpreter, Runtime& runtime, const LoopStatement& what, Activation& own,
+               const Value& sequence, int level)
+        : Object(Kind::loop),
+          statement(what),
+          activation(own),
+          items(interpreter, runtime, what, own, sequence),
+          depth(level) {}
 
     const LoopStatement& statement;
     Activation& activation;
     LoopItems items;
-    int depth;  // 0 for the outermost
+    int depth;                                  // 0 for the outermost
     std::optional<std::vector<Value>> changed;  // what loop.changed() saw last
 };
 

@@ -63,12 +63,14 @@ void Interpreter::bind_special(const MacroFunction& function, Arguments& argumen
         for (auto& [name, value] : arguments.named) named->dict.set(runtime_.meter, Value(name), std::move(value));
         activation.slots[static_cast<size_t>(function.kwargs_slot)] = Value(named);
     } else if (!arguments.named.empty()) {
-        fail(fmt::format("macro {} takes no keyword argument '{}'", shown_name(function), arguments.named.front().first.view()));
+        fail(fmt::format("macro {} takes no keyword argument '{}'", shown_name(function),
+                         arguments.named.front().first.view()));
     }
     const bool has_more = arguments.positional.size() > count;
     if (function.varargs_slot >= 0) {
         std::vector<Value> more;
-        if (has_more) more.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end());
+        if (has_more)
+            more.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end());
         activation.slots[static_cast<size_t>(function.varargs_slot)] = runtime_.heap.tuple(std::move(more));
     } else if (has_more) {
         fail(fmt::format("macro {} takes not more than {} argument(s)", shown_name(function), count));
@@ -83,8 +85,9 @@ Value Interpreter::invoke(const MacroFunction& function, Activation& activation)
     for (size_t index = 0; index < function.parameters.size(); ++index) {
         const NameExpression& parameter = *function.parameters[index];
         if (!slot(parameter.reference).is_missing()) continue;
-        Value value = index < required ? runtime_.undefined(fmt::format("parameter '{}' was not provided", parameter.name))
-                                       : evaluate(*function.defaults[index - required]);
+        Value value = index < required
+                          ? runtime_.undefined(fmt::format("parameter '{}' was not provided", parameter.name))
+                          : evaluate(*function.defaults[index - required]);
         slot(parameter.reference) = std::move(value);
     }
     execute(function.body);
@@ -106,7 +109,9 @@ Value Interpreter::call_loop(const Value& loop, const Arguments& arguments) {
     return loop_recursively(object.statement, *object.activation.parent, bound[0], object.depth + 1);
 }
 
-Value Interpreter::loop_attribute(const Value& loop, std::string_view name) { return loop_property(runtime_, loop, name); }
+Value Interpreter::loop_attribute(const Value& loop, std::string_view name) {
+    return loop_property(runtime_, loop, name);
+}
 
 size_t Interpreter::loop_length(const Value& loop) { return loop.as<LoopObject>().items.length(); }
 

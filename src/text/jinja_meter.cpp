@@ -10,7 +10,8 @@ namespace gemmatrace::text::jinja {
 
 namespace {
 
-// Statements and expressions may nest this many times deeper than calls: a call is some ten nodes deep in real templates.
+// Statements and expressions may nest this many times deeper than calls: a call is some ten nodes deep in real
+// templates.
 constexpr int kNodesPerCall = 16;
 
 }  // namespace
@@ -27,15 +28,15 @@ Meter::Meter(const TemplateLimits& limits)
 
 void Meter::fail_steps() {
     steps_left_ = 0;
-    throw Error(ErrorCode::bad_request,
-                fmt::format("the chat template did not finish within {} steps", max_steps_), {},
+    throw Error(ErrorCode::bad_request, fmt::format("the chat template did not finish within {} steps", max_steps_), {},
                 "Send a shorter conversation, or look for an endless loop in the template.");
 }
 
 void Meter::fail_text_size(size_t bytes) const {
-    throw Error(ErrorCode::bad_request,
-                fmt::format("the chat template made a text of {} bytes; at most {} are allowed", bytes, max_text_bytes_),
-                {}, "Send a shorter conversation.");
+    throw Error(
+        ErrorCode::bad_request,
+        fmt::format("the chat template made a text of {} bytes; at most {} are allowed", bytes, max_text_bytes_), {},
+        "Send a shorter conversation.");
 }
 
 void Meter::fail_memory() {

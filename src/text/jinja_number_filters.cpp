@@ -73,12 +73,15 @@ Integer round_whole(Integer value, int64_t precision) {
 
 Value round_filter(Runtime&, const Value& self, const Arguments& arguments) {
     const Binder bound("round", arguments, {"precision", "method"});
-    const std::string_view method = bound.has(1) && bound[1].is(Kind::text) ? bound[1].text().view() : bound.has(1) ? "" : "common";
+    const std::string_view method = bound.has(1) && bound[1].is(Kind::text) ? bound[1].text().view()
+                                    : bound.has(1)                          ? ""
+                                                                            : "common";
     if (method != "common" && method != "ceil" && method != "floor") fail("method must be common, ceil or floor");
     if (!self.is_number()) fail(fmt::format("type {} doesn't define __round__ method", type_name(self)));
     const int64_t precision = bound.has(0) ? to_position(bound[0]) : 0;
     if (method == "common") {
-        return self.is_whole() ? Value(round_whole(self.integer(), precision)) : Value(round_real(self.real(), precision));
+        return self.is_whole() ? Value(round_whole(self.integer(), precision))
+                               : Value(round_real(self.real(), precision));
     }
     const double unit = std::pow(10.0, static_cast<double>(precision));
     const double scaled = self.real() * unit;
@@ -107,8 +110,8 @@ Value filesizeformat_filter(Runtime& runtime, const Value& self, const Arguments
 }
 
 constexpr Method kFilters[] = {
-    {"abs", abs_filter}, {"filesizeformat", filesizeformat_filter}, {"float", float_filter},
-    {"int", int_filter}, {"round", round_filter},
+    {"abs", abs_filter},     {"filesizeformat", filesizeformat_filter}, {"float", float_filter}, {"int", int_filter},
+    {"round", round_filter},
 };
 
 }  // namespace

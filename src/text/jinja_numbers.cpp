@@ -43,7 +43,8 @@ bool drop_underscores(std::string& digits) {
             kept += digits[at];
             continue;
         }
-        const bool is_between = at > 0 && at + 1 < digits.size() && std::isalnum(static_cast<unsigned char>(digits[at - 1])) != 0 &&
+        const bool is_between = at > 0 && at + 1 < digits.size() &&
+                                std::isalnum(static_cast<unsigned char>(digits[at - 1])) != 0 &&
                                 std::isalnum(static_cast<unsigned char>(digits[at + 1])) != 0;
         if (!is_between) return false;
     }
@@ -108,8 +109,10 @@ std::string real_text(double value) {
         return text + fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
     }
     if (exponent < 0) return text + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-    if (count <= exponent + 1) return text + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
-    return text + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." + digits.substr(static_cast<size_t>(exponent) + 1);
+    if (count <= exponent + 1)
+        return text + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+    return text + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." +
+           digits.substr(static_cast<size_t>(exponent) + 1);
 }
 
 std::optional<Integer> parse_integer(const Text& text, int base) {
@@ -121,7 +124,8 @@ std::optional<Integer> parse_integer(const Text& text, int base) {
     if (digits[0] == '-' || digits[0] == '+') digits.erase(0, 1);
     const int radix = strip_prefix(digits, base);
     if (digits.empty() || !drop_underscores(digits)) return std::nullopt;
-    if (base == 0 && radix == 10 && digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) return std::nullopt;
+    if (base == 0 && radix == 10 && digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos)
+        return std::nullopt;
     Integer value = 0;
     bool is_too_large = false;
     for (const char character : digits) {
@@ -141,7 +145,8 @@ std::optional<double> parse_real(const Text& text) {
     if (digits[0] == '-' || digits[0] == '+') digits.erase(0, 1);
     if (!drop_underscores(digits) || digits.empty()) return std::nullopt;
     std::string lower = digits;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
     double value = 0;
     if (lower == "inf" || lower == "infinity") {
         value = std::numeric_limits<double>::infinity();

@@ -21,16 +21,21 @@ std::string_view symbol(CompareOperator what) {
     for (const Value* side : {&left, &right}) {
         if (side->is(Kind::undefined)) fail(side->as<UndefinedObject>().message);
     }
-    fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", symbol(what), type_name(left), type_name(right)));
+    fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", symbol(what), type_name(left),
+                     type_name(right)));
 }
 
 template <class Type>
 bool ordered(CompareOperator what, const Type& left, const Type& right) {
     switch (what) {
-        case CompareOperator::less: return left < right;
-        case CompareOperator::less_equal: return left <= right;
-        case CompareOperator::greater: return left > right;
-        default: return left >= right;
+        case CompareOperator::less:
+            return left < right;
+        case CompareOperator::less_equal:
+            return left <= right;
+        case CompareOperator::greater:
+            return left > right;
+        default:
+            return left >= right;
     }
 }
 
@@ -51,14 +56,12 @@ bool ordered_numbers(CompareOperator what, const Value& left, const Value& right
     return ordered(what, 0, compare_mixed(right.integer(), left.real()));
 }
 
-const std::vector<Value>& items_of(const Value& sequence) {
-    return sequence.is(Kind::list) ? sequence.as<ListObject>().items : sequence.as<TupleObject>().items;
-}
+std::span<const Value> items_of(const Value& sequence) { return sequence.as<SequenceObject>().items; }
 
 bool ordered_sequences(Runtime& runtime, CompareOperator what, const Value& left, const Value& right) {
     const CallDepth depth(runtime.meter);
-    const auto& first = items_of(left);
-    const auto& second = items_of(right);
+    const auto first = items_of(left);
+    const auto second = items_of(right);
     for (size_t index = 0; index < std::min(first.size(), second.size()); ++index) {
         if (equal(runtime.meter, first[index], second[index])) continue;
         return compare(runtime, what, first[index], second[index]);
@@ -84,8 +87,8 @@ bool contains_whole(const RangeObject& range, const Value& item) {
     } else {
         return false;
     }
-    const bool is_inside = range.step > 0 ? whole >= range.start && whole < range.stop
-                                          : whole <= range.start && whole > range.stop;
+    const bool is_inside =
+        range.step > 0 ? whole >= range.start && whole < range.stop : whole <= range.start && whole > range.stop;
     return is_inside && (whole - range.start) % range.step == 0;
 }
 
@@ -153,11 +156,16 @@ bool less_than(Runtime& runtime, const Value& left, const Value& right) {
 bool compare(Runtime& runtime, CompareOperator what, const Value& left, const Value& right) {
     runtime.meter.step();
     switch (what) {
-        case CompareOperator::equal: return equal(runtime.meter, left, right);
-        case CompareOperator::not_equal: return !equal(runtime.meter, left, right);
-        case CompareOperator::in: return contains(runtime, right, left);
-        case CompareOperator::not_in: return !contains(runtime, right, left);
-        default: break;
+        case CompareOperator::equal:
+            return equal(runtime.meter, left, right);
+        case CompareOperator::not_equal:
+            return !equal(runtime.meter, left, right);
+        case CompareOperator::in:
+            return contains(runtime, right, left);
+        case CompareOperator::not_in:
+            return !contains(runtime, right, left);
+        default:
+            break;
     }
     if (left.is_number() && right.is_number()) return ordered_numbers(what, left, right);
     if (left.kind() == right.kind()) {
@@ -172,10 +180,14 @@ bool compare(Runtime& runtime, CompareOperator what, const Value& left, const Va
 
 bool contains(Runtime& runtime, const Value& container, const Value& item) {
     switch (container.kind()) {
-        case Kind::text: return contains_text(runtime, container, item);
-        case Kind::dict: return container.as<DictObject>().dict.find(runtime.meter, item) != nullptr;
-        case Kind::range: return contains_whole(container.as<RangeObject>(), item);
-        default: break;
+        case Kind::text:
+            return contains_text(runtime, container, item);
+        case Kind::dict:
+            return container.as<DictObject>().dict.find(runtime.meter, item) != nullptr;
+        case Kind::range:
+            return contains_whole(container.as<RangeObject>(), item);
+        default:
+            break;
     }
     if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", type_name(container)));
     if (container.is(Kind::dict_view) && container.as<DictViewObject>().part == DictPart::keys) {
@@ -190,25 +202,36 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
 
 Value apply_slice(Runtime& runtime, const Value& value, const SliceParts& parts) {
     switch (value.kind()) {
-        case Kind::text: return Value(slice_text(runtime, value.text(), parts));
+        case Kind::text:
+            return Value(slice_text(runtime, value.text(), parts));
         case Kind::list:
         case Kind::tuple: {
-            const auto& items = items_of(value);
+            const auto& sequence = value.as<SequenceObject>();
+            const SliceBounds slice = bounds(parts, static_cast<int64_t>(sequence.items.size()));
+            if (slice.step == 1) {
+                const int64_t count = std::max<int64_t>(slice.stop - slice.start, 0);
+                const int64_t begin = count == 0 ? 0 : slice.start;
+                return runtime.heap.part(sequence, static_cast<size_t>(begin), static_cast<size_t>(count));
+            }
             std::vector<Value> chosen;
-            walk(bounds(parts, static_cast<int64_t>(items.size())), [&](size_t at) {
+            walk(slice, [&](size_t at) {
                 runtime.meter.step();
-                chosen.push_back(items[at]);
+                chosen.push_back(sequence.items[at]);
             });
-            return value.is(Kind::list) ? runtime.heap.list(std::move(chosen)) : runtime.heap.tuple(std::move(chosen));
+            return runtime.heap.sequence(value.kind(), std::move(chosen));
         }
         case Kind::range: {
             const auto& range = value.as<RangeObject>();
             const SliceBounds slice = bounds(parts, static_cast<int64_t>(range.size()));
-            return Value(runtime.heap.make<RangeObject>(range.at(slice.start), range.at(slice.stop), range.step * slice.step));
+            return Value(
+                runtime.heap.make<RangeObject>(range.at(slice.start), range.at(slice.stop), range.step * slice.step));
         }
-        case Kind::undefined: fail(value.as<UndefinedObject>().message);
-        case Kind::dict: fail("unhashable type: 'slice'");
-        default: fail(fmt::format("'{}' object is not subscriptable", type_name(value)));
+        case Kind::undefined:
+            fail(value.as<UndefinedObject>().message);
+        case Kind::dict:
+            fail("unhashable type: 'slice'");
+        default:
+            fail(fmt::format("'{}' object is not subscriptable", type_name(value)));
     }
 }
 
@@ -222,8 +245,10 @@ Value find_item(Runtime& runtime, const Value& value, const Value& key) {
         case Kind::text:
         case Kind::list:
         case Kind::tuple:
-        case Kind::range: break;
-        default: return {};
+        case Kind::range:
+            break;
+        default:
+            return {};
     }
     if (!key.is_whole()) return {};
     int64_t at = to_position(key);

@@ -29,7 +29,8 @@ class Parser : public ExpressionParser {
   private:
     // Statements up to one of the end tags, whose name is then the current token; without end tags, to the end.
     Body parse_body(EndTags end_tags) {
-        if (++nesting_ > kMaxNesting) fail_here(fmt::format("statements are nested deeper than {} levels", kMaxNesting));
+        if (++nesting_ > kMaxNesting)
+            fail_here(fmt::format("statements are nested deeper than {} levels", kMaxNesting));
         Body body;
         OutputStatement* output = nullptr;  // gathers text and {{ }} up to the next block
         const auto add_output = [&](Expression* part) {
@@ -80,15 +81,18 @@ class Parser : public ExpressionParser {
     }
 
     [[noreturn]] void fail_end(EndTags end_tags) const {
-        std::string message = "Unexpected end of template. Jinja was looking for the following tags: " + listed(end_tags) + ".";
-        if (!tags_.empty()) message += fmt::format(" The innermost block that needs to be closed is '{}'.", tags_.back());
+        std::string message =
+            "Unexpected end of template. Jinja was looking for the following tags: " + listed(end_tags) + ".";
+        if (!tags_.empty())
+            message += fmt::format(" The innermost block that needs to be closed is '{}'.", tags_.back());
         fail_here(message);
     }
 
     [[noreturn]] void fail_unknown(const std::string& tag, EndTags end_tags) const {
         std::string message = fmt::format("Encountered unknown tag '{}'.", tag);
         if (end_tags.size() > 0) message += " Jinja was looking for the following tags: " + listed(end_tags) + ".";
-        if (!tags_.empty()) message += fmt::format(" The innermost block that needs to be closed is '{}'.", tags_.back());
+        if (!tags_.empty())
+            message += fmt::format(" The innermost block that needs to be closed is '{}'.", tags_.back());
         fail_here(message);
     }
 
@@ -102,10 +106,17 @@ class Parser : public ExpressionParser {
         }
         using Rule = Statement* (Parser::*)();
         constexpr std::pair<std::string_view, Rule> kRules[] = {
-            {"for", &Parser::parse_for},       {"if", &Parser::parse_if},          {"set", &Parser::parse_set},
-            {"with", &Parser::parse_with},     {"macro", &Parser::parse_macro},    {"call", &Parser::parse_call_block},
-            {"print", &Parser::parse_print},   {"filter", &Parser::parse_filter_block},
-            {"break", &Parser::parse_break},   {"continue", &Parser::parse_break}, {"generation", &Parser::parse_generation},
+            {"for", &Parser::parse_for},
+            {"if", &Parser::parse_if},
+            {"set", &Parser::parse_set},
+            {"with", &Parser::parse_with},
+            {"macro", &Parser::parse_macro},
+            {"call", &Parser::parse_call_block},
+            {"print", &Parser::parse_print},
+            {"filter", &Parser::parse_filter_block},
+            {"break", &Parser::parse_break},
+            {"continue", &Parser::parse_break},
+            {"generation", &Parser::parse_generation},
         };
         for (const auto& [name, rule] : kRules) {
             if (name != tag) continue;

@@ -14,11 +14,16 @@ void mark(TextBuilder& out, std::string_view piece) { out.append(piece, Origin::
 
 std::string escape_of(char32_t code_point, char quote) {
     switch (code_point) {
-        case U'\\': return "\\\\";
-        case U'\n': return "\\n";
-        case U'\r': return "\\r";
-        case U'\t': return "\\t";
-        default: break;
+        case U'\\':
+            return "\\\\";
+        case U'\n':
+            return "\\n";
+        case U'\r':
+            return "\\r";
+        case U'\t':
+            return "\\t";
+        default:
+            break;
     }
     if (code_point == static_cast<char32_t>(quote)) return fmt::format("\\{}", quote);
     const auto number = static_cast<unsigned>(code_point);
@@ -51,20 +56,20 @@ void represent_text(Runtime& runtime, TextBuilder& out, const Text& text, bool i
     if (text.is_markup()) mark(out, ")");
 }
 
-void represent_items(Runtime& runtime, TextBuilder& out, const std::vector<Value>& items, bool is_ascii) {
+void represent_items(Runtime& runtime, TextBuilder& out, std::span<const Value> items, bool is_ascii) {
     for (size_t index = 0; index < items.size(); ++index) {
         if (index > 0) mark(out, ", ");
         append_representation(runtime, out, items[index], is_ascii);
     }
 }
 
-void represent_tuple(Runtime& runtime, TextBuilder& out, const std::vector<Value>& items, bool is_ascii) {
+void represent_tuple(Runtime& runtime, TextBuilder& out, std::span<const Value> items, bool is_ascii) {
     mark(out, "(");
     represent_items(runtime, out, items, is_ascii);
     mark(out, items.size() == 1 ? ",)" : ")");
 }
 
-void represent_list(Runtime& runtime, TextBuilder& out, const std::vector<Value>& items, bool is_ascii) {
+void represent_list(Runtime& runtime, TextBuilder& out, std::span<const Value> items, bool is_ascii) {
     mark(out, "[");
     represent_items(runtime, out, items, is_ascii);
     mark(out, "]");
@@ -92,9 +97,12 @@ std::string represent_range(const RangeObject& range) {
 void represent_object(Runtime& runtime, TextBuilder& out, const Value& value, bool is_ascii) {
     const CallDepth depth(runtime.meter);
     switch (value.kind()) {
-        case Kind::list: return represent_list(runtime, out, value.as<ListObject>().items, is_ascii);
-        case Kind::tuple: return represent_tuple(runtime, out, value.as<TupleObject>().items, is_ascii);
-        case Kind::dict: return represent_dict(runtime, out, value.as<DictObject>().dict, is_ascii);
+        case Kind::list:
+            return represent_list(runtime, out, value.as<SequenceObject>().items, is_ascii);
+        case Kind::tuple:
+            return represent_tuple(runtime, out, value.as<SequenceObject>().items, is_ascii);
+        case Kind::dict:
+            return represent_dict(runtime, out, value.as<DictObject>().dict, is_ascii);
         case Kind::dict_view:
             mark(out, type_name(value));
             mark(out, "(");
@@ -104,11 +112,15 @@ void represent_object(Runtime& runtime, TextBuilder& out, const Value& value, bo
             mark(out, "<Namespace ");
             represent_dict(runtime, out, value.as<NamespaceObject>().attributes, is_ascii);
             return mark(out, ">");
-        case Kind::range: return mark(out, represent_range(value.as<RangeObject>()));
+        case Kind::range:
+            return mark(out, represent_range(value.as<RangeObject>()));
         case Kind::macro:
-        case Kind::loop: return mark(out, runtime.callbacks->describe(value));
-        case Kind::function: return mark(out, fmt::format("<function {}>", value.as<FunctionObject>().name));
-        default: return mark(out, fmt::format("<{} object>", type_name(value)));
+        case Kind::loop:
+            return mark(out, runtime.callbacks->describe(value));
+        case Kind::function:
+            return mark(out, fmt::format("<function {}>", value.as<FunctionObject>().name));
+        default:
+            return mark(out, fmt::format("<{} object>", type_name(value)));
     }
 }
 
@@ -118,13 +130,20 @@ void append_representation(Runtime& runtime, TextBuilder& out, const Value& valu
     runtime.meter.step();
     switch (value.kind()) {
         case Kind::missing:
-        case Kind::none: return mark(out, "None");
-        case Kind::boolean: return mark(out, value.boolean() ? "True" : "False");
-        case Kind::integer: return mark(out, integer_text(value.integer()));
-        case Kind::real: return mark(out, real_text(value.real()));
-        case Kind::text: return represent_text(runtime, out, value.text(), is_ascii);
-        case Kind::undefined: return mark(out, "Undefined");
-        default: return represent_object(runtime, out, value, is_ascii);
+        case Kind::none:
+            return mark(out, "None");
+        case Kind::boolean:
+            return mark(out, value.boolean() ? "True" : "False");
+        case Kind::integer:
+            return mark(out, integer_text(value.integer()));
+        case Kind::real:
+            return mark(out, real_text(value.real()));
+        case Kind::text:
+            return represent_text(runtime, out, value.text(), is_ascii);
+        case Kind::undefined:
+            return mark(out, "Undefined");
+        default:
+            return represent_object(runtime, out, value, is_ascii);
     }
 }
 

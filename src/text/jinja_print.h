@@ -8,7 +8,8 @@
 
 namespace gemmatrace::text::jinja {
 
-// str(value). Bytes that came with the request stay content; what Python adds (quotes, commas, digits) is the template's.
+// str(value). Bytes that came with the request stay content; what Python adds (quotes, commas, digits) is the
+// template's.
 Text to_text(Runtime& runtime, const Value& value);
 // repr(value).
 Text represent(Runtime& runtime, const Value& value);

@@ -18,7 +18,8 @@ constexpr int64_t kMaxPosition = int64_t{1} << 62;
 }  // namespace
 
 Value Arguments::take(std::string_view name) {
-    const auto found = std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first.view() == name; });
+    const auto found =
+        std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first.view() == name; });
     if (found == named.end()) return {};
     Value value = std::move(found->second);
     named.erase(found);
@@ -55,16 +56,17 @@ Cursor::Cursor(Runtime& runtime, Value value) : runtime_(&runtime), value_(std::
 bool Cursor::next(Value& item) {
     runtime_->meter.step();
     switch (value_.kind()) {
-        case Kind::text: return next_of_text(item);
+        case Kind::text:
+            return next_of_text(item);
         case Kind::list:
         case Kind::tuple: {
-            const auto& items =
-                value_.is(Kind::list) ? value_.as<ListObject>().items : value_.as<TupleObject>().items;
+            const auto& items = value_.as<SequenceObject>().items;
             if (at_ >= items.size()) return false;
             item = items[at_++];
             return true;
         }
-        case Kind::dict: return next_of_dict(value_.as<DictObject>().dict, DictPart::keys, item);
+        case Kind::dict:
+            return next_of_dict(value_.as<DictObject>().dict, DictPart::keys, item);
         case Kind::dict_view: {
             const auto& view = value_.as<DictViewObject>();
             return next_of_dict(view.source->dict, view.part, item);
@@ -79,7 +81,8 @@ bool Cursor::next(Value& item) {
             const NodeDepth depth(runtime_->meter);  // an iterator may draw from an iterator
             return value_.as<IteratorObject>().next(item);
         }
-        default: return false;  // undefined: empty
+        default:
+            return false;  // undefined: empty
     }
 }
 
@@ -112,8 +115,10 @@ bool is_iterable(const Value& value) {
         case Kind::dict:
         case Kind::dict_view:
         case Kind::range:
-        case Kind::iterator: return true;
-        default: return false;
+        case Kind::iterator:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -131,8 +136,10 @@ Value call(Runtime& runtime, const Value& callee, Arguments arguments) {
             const auto& function = callee.as<FunctionObject>();
             return function.native(runtime, function.self, arguments);
         }
-        case Kind::macro: return runtime.callbacks->call_macro(callee, std::move(arguments));
-        case Kind::loop: return runtime.callbacks->call_loop(callee, arguments);
+        case Kind::macro:
+            return runtime.callbacks->call_macro(callee, std::move(arguments));
+        case Kind::loop:
+            return runtime.callbacks->call_loop(callee, arguments);
         case Kind::joiner: {
             const Binder none("Joiner", arguments, {});
             auto& joiner = callee.as<JoinerObject>();
@@ -140,8 +147,10 @@ Value call(Runtime& runtime, const Value& callee, Arguments arguments) {
             joiner.is_used = true;
             return Value(Text());
         }
-        case Kind::undefined: fail(callee.as<UndefinedObject>().message);
-        default: fail(fmt::format("'{}' object is not callable", type_name(callee)));
+        case Kind::undefined:
+            fail(callee.as<UndefinedObject>().message);
+        default:
+            fail(fmt::format("'{}' object is not callable", type_name(callee)));
     }
 }
 
@@ -149,12 +158,18 @@ bool truth(Runtime& runtime, const Value& value) {
     switch (value.kind()) {
         case Kind::missing:
         case Kind::none:
-        case Kind::undefined: return false;
-        case Kind::boolean: return value.boolean();
-        case Kind::integer: return value.integer() != 0;
-        case Kind::real: return value.real() != 0;
-        case Kind::text: return !value.text().empty();
-        default: return !has_length(value) || length(runtime, value) != 0;
+        case Kind::undefined:
+            return false;
+        case Kind::boolean:
+            return value.boolean();
+        case Kind::integer:
+            return value.integer() != 0;
+        case Kind::real:
+            return value.real() != 0;
+        case Kind::text:
+            return !value.text().empty();
+        default:
+            return !has_length(value) || length(runtime, value) != 0;
     }
 }
 
@@ -167,8 +182,10 @@ bool has_length(const Value& value) {
         case Kind::dict:
         case Kind::dict_view:
         case Kind::range:
-        case Kind::loop: return true;
-        default: return false;
+        case Kind::loop:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -177,14 +194,21 @@ size_t length(Runtime& runtime, const Value& value) {
         case Kind::text:
             if (!value.text().is_ascii()) runtime.meter.work(value.text().size());
             return value.text().code_points();
-        case Kind::undefined: return 0;
-        case Kind::list: return value.as<ListObject>().items.size();
-        case Kind::tuple: return value.as<TupleObject>().items.size();
-        case Kind::dict: return value.as<DictObject>().dict.size();
-        case Kind::dict_view: return value.as<DictViewObject>().source->dict.size();
-        case Kind::range: return static_cast<size_t>(value.as<RangeObject>().size());
-        case Kind::loop: return runtime.callbacks->loop_length(value);
-        default: fail(fmt::format("object of type '{}' has no len()", type_name(value)));
+        case Kind::undefined:
+            return 0;
+        case Kind::list:
+        case Kind::tuple:
+            return value.as<SequenceObject>().items.size();
+        case Kind::dict:
+            return value.as<DictObject>().dict.size();
+        case Kind::dict_view:
+            return value.as<DictViewObject>().source->dict.size();
+        case Kind::range:
+            return static_cast<size_t>(value.as<RangeObject>().size());
+        case Kind::loop:
+            return runtime.callbacks->loop_length(value);
+        default:
+            fail(fmt::format("object of type '{}' has no len()", type_name(value)));
     }
 }
 

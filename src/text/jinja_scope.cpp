@@ -32,7 +32,8 @@ struct Place {
 // The names of one scope. A name keeps its slot in the scope across the branches of a condition.
 class Scope {
   public:
-    Scope(Function& function, Scope* parent) : function_(&function), parent_(parent), slots_(std::make_shared<Slots>()) {}
+    Scope(Function& function, Scope* parent)
+        : function_(&function), parent_(parent), slots_(std::make_shared<Slots>()) {}
 
     std::optional<Place> find(const std::string& name) const {
         if (const auto found = known_.find(name); found != known_.end()) return Place{function_->level, found->second};
@@ -112,7 +113,8 @@ class Scope {
     }
 
     const std::string& name_of(int slot) const {
-        const auto found = std::find_if(slots_->begin(), slots_->end(), [&](const auto& entry) { return entry.second == slot; });
+        const auto found =
+            std::find_if(slots_->begin(), slots_->end(), [&](const auto& entry) { return entry.second == slot; });
         require(found != slots_->end(), "a load belongs to a name");
         return found->first;
     }
@@ -175,8 +177,10 @@ class Declarer {
             case StatementKind::output:
                 for (const Expression* part : static_cast<const OutputStatement*>(node)->parts) expression(part);
                 return;
-            case StatementKind::condition: return condition(*static_cast<const ConditionStatement*>(node));
-            case StatementKind::loop: return expression(static_cast<const LoopStatement*>(node)->sequence);
+            case StatementKind::condition:
+                return condition(*static_cast<const ConditionStatement*>(node));
+            case StatementKind::loop:
+                return expression(static_cast<const LoopStatement*>(node)->sequence);
             case StatementKind::assignment:
                 expression(static_cast<const AssignmentStatement*>(node)->value);
                 return expression(static_cast<const AssignmentStatement*>(node)->target);
@@ -185,11 +189,15 @@ class Declarer {
             case StatementKind::with:
                 for (const Expression* value : static_cast<const WithStatement*>(node)->values) expression(value);
                 return;
-            case StatementKind::macro: return scope_->store(static_cast<const MacroStatement*>(node)->function.name);
-            case StatementKind::call_block: return expression(static_cast<const CallBlockStatement*>(node)->call);
-            case StatementKind::filter_block: return expression(static_cast<const FilterBlockStatement*>(node)->filter);
+            case StatementKind::macro:
+                return scope_->store(static_cast<const MacroStatement*>(node)->function.name);
+            case StatementKind::call_block:
+                return expression(static_cast<const CallBlockStatement*>(node)->call);
+            case StatementKind::filter_block:
+                return expression(static_cast<const FilterBlockStatement*>(node)->filter);
             case StatementKind::loop_break:
-            case StatementKind::loop_continue: return;
+            case StatementKind::loop_continue:
+                return;
         }
     }
 
@@ -260,9 +268,14 @@ class Resolver {
                 return;
             }
             case ExpressionKind::filter:
-            case ExpressionKind::test: check_method(*static_cast<NamedOperation*>(node), is_soft); break;
-            case ExpressionKind::conditional: is_soft = true; break;
-            default: break;
+            case ExpressionKind::test:
+                check_method(*static_cast<NamedOperation*>(node), is_soft);
+                break;
+            case ExpressionKind::conditional:
+                is_soft = true;
+                break;
+            default:
+                break;
         }
         each_child(*node, [&](Expression* child) { expression(child, scope, is_soft); });
     }
@@ -276,7 +289,8 @@ class Resolver {
     static void check_method(const NamedOperation& node, bool is_soft) {
         const bool is_filter = node.kind == ExpressionKind::filter;
         if (is_filter && is_refused_filter(node.name)) {
-            throw Error(ErrorCode::unsupported, fmt::format("the filter '{}' is not supported in chat templates", node.name),
+            throw Error(ErrorCode::unsupported,
+                        fmt::format("the filter '{}' is not supported in chat templates", node.name),
                         {{"line", std::to_string(node.line)}}, "Write the template without this filter.");
         }
         if (node.method != nullptr || is_soft) return;
@@ -298,14 +312,17 @@ class Resolver {
                     body(branch.body, scope, true);
                 }
                 return;
-            case StatementKind::loop: return loop(*static_cast<LoopStatement*>(node), scope, is_soft);
+            case StatementKind::loop:
+                return loop(*static_cast<LoopStatement*>(node), scope, is_soft);
             case StatementKind::assignment: {
                 auto* assignment = static_cast<AssignmentStatement*>(node);
                 expression(assignment->value, scope, is_soft);
                 return expression(assignment->target, scope, is_soft);
             }
-            case StatementKind::block_assignment: return block_assignment(*static_cast<BlockAssignmentStatement*>(node), scope);
-            case StatementKind::with: return with(*static_cast<WithStatement*>(node), scope, is_soft);
+            case StatementKind::block_assignment:
+                return block_assignment(*static_cast<BlockAssignmentStatement*>(node), scope);
+            case StatementKind::with:
+                return with(*static_cast<WithStatement*>(node), scope, is_soft);
             case StatementKind::macro: {
                 auto* macro = static_cast<MacroStatement*>(node);
                 expression(macro->target, scope, is_soft);
@@ -316,9 +333,11 @@ class Resolver {
                 function(block->function, scope, block->line);
                 return expression(block->call, scope, is_soft);
             }
-            case StatementKind::filter_block: return filter_block(*static_cast<FilterBlockStatement*>(node), scope);
+            case StatementKind::filter_block:
+                return filter_block(*static_cast<FilterBlockStatement*>(node), scope);
             case StatementKind::loop_break:
-            case StatementKind::loop_continue: return;
+            case StatementKind::loop_continue:
+                return;
         }
     }
 
@@ -397,7 +416,10 @@ class Resolver {
             if (!has_parameter("caller")) {
                 macro.caller_slot = inner.declare("caller");
             } else if (!has_default(macro, "caller")) {
-                fail_syntax("When defining macros or call blocks the special \"caller\" argument must be omitted or be given a default.", line);
+                fail_syntax(
+                    "When defining macros or call blocks the special \"caller\" argument must be omitted or be given a "
+                    "default.",
+                    line);
             }
         }
         if (free.contains("kwargs") && !has_parameter("kwargs")) macro.kwargs_slot = inner.declare("kwargs");

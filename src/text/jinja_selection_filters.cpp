@@ -46,7 +46,8 @@ class StreamIterator : public IteratorObject {
 
 class DeferredIterator : public IteratorObject {
   public:
-    explicit DeferredIterator(std::function<std::vector<Value>()> make) : IteratorObject("generator"), make_(std::move(make)) {}
+    explicit DeferredIterator(std::function<std::vector<Value>()> make)
+        : IteratorObject("generator"), make_(std::move(make)) {}
 
     bool next(Value& value) override {
         if (make_) {
@@ -67,7 +68,8 @@ class DeferredIterator : public IteratorObject {
 // The first positional argument names a filter or test, the others are its arguments.
 Arguments arguments_after(const Arguments& arguments, size_t count) {
     Arguments rest;
-    rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end());
+    rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count),
+                           arguments.positional.end());
     rest.named = arguments.named;
     return rest;
 }
@@ -126,7 +128,8 @@ Transform selection(Runtime& runtime, const Arguments& arguments, bool wanted, b
     }
     const Value name = arguments.positional[offset];
     const Method* test = name.is(Kind::text) ? find_test(name.text().view()) : nullptr;
-    return [&runtime, read, wanted, name, test, rest = arguments_after(arguments, offset + 1)](const Value& item, Value& result) {
+    return [&runtime, read, wanted, name, test, rest = arguments_after(arguments, offset + 1)](const Value& item,
+                                                                                               Value& result) {
         if (test == nullptr) fail_name(runtime, "test", name);
         result = item;
         return truth(runtime, test->native(runtime, read(item), rest)) == wanted;
@@ -155,7 +158,8 @@ const std::span<const Method> kSelectionFilters = kFilters;
 
 const Method* find_filter(std::string_view name) {
     for (const auto& table : {kTextFilters, kSequenceFilters, kSelectionFilters, kNumberFilters}) {
-        const auto found = std::find_if(table.begin(), table.end(), [&](const Method& filter) { return filter.name == name; });
+        const auto found =
+            std::find_if(table.begin(), table.end(), [&](const Method& filter) { return filter.name == name; });
         if (found != table.end()) return &*found;
     }
     return nullptr;

@@ -13,7 +13,9 @@ namespace gemmatrace::text::jinja {
 
 namespace {
 
-bool is_set(Runtime& runtime, const Binder& bound, size_t index) { return bound.has(index) && truth(runtime, bound[index]); }
+bool is_set(Runtime& runtime, const Binder& bound, size_t index) {
+    return bound.has(index) && truth(runtime, bound[index]);
+}
 
 bool is_given(const Binder& bound, size_t index) { return bound.has(index) && !bound[index].is(Kind::none); }
 
@@ -86,7 +88,8 @@ using Keyed = std::pair<Value, Value>;
 
 std::vector<Value> sorted(Runtime& runtime, std::vector<Keyed> keyed, bool is_reverse) {
     if (is_reverse) std::reverse(keyed.begin(), keyed.end());
-    stable_sort(keyed, [&](const Keyed& left, const Keyed& right) { return less_than(runtime, left.first, right.first); });
+    stable_sort(keyed,
+                [&](const Keyed& left, const Keyed& right) { return less_than(runtime, left.first, right.first); });
     if (is_reverse) std::reverse(keyed.begin(), keyed.end());  // twice: equal items keep their order, as in Python
     std::vector<Value> items;
     items.reserve(keyed.size());
@@ -96,7 +99,9 @@ std::vector<Value> sorted(Runtime& runtime, std::vector<Keyed> keyed, bool is_re
 
 Value dictsort_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Binder bound("dictsort", arguments, {"case_sensitive", "by", "reverse"});
-    const std::string_view by = bound.has(1) && bound[1].is(Kind::text) ? bound[1].text().view() : bound.has(1) ? "" : "key";
+    const std::string_view by = bound.has(1) && bound[1].is(Kind::text) ? bound[1].text().view()
+                                : bound.has(1)                          ? ""
+                                                                        : "key";
     if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
     if (self.is(Kind::undefined)) fail(self.as<UndefinedObject>().message);
     if (!self.is(Kind::dict)) fail(fmt::format("'{}' object has no attribute 'items'", type_name(self)));
@@ -195,8 +200,10 @@ Value groupby_filter(Runtime& runtime, const Value& self, const Arguments& argum
         const Value key = read(items[begin]);
         size_t end = begin + 1;
         while (end < items.size() && equal(runtime.meter, read(items[end]), key)) ++end;
-        std::vector<Value> group(items.begin() + static_cast<std::ptrdiff_t>(begin), items.begin() + static_cast<std::ptrdiff_t>(end));
-        groups.push_back(runtime.heap.tuple({read_shown(items[begin]), runtime.heap.list(std::move(group))}, true));
+        std::vector<Value> group(items.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 items.begin() + static_cast<std::ptrdiff_t>(end));
+        groups.push_back(runtime.heap.tuple({read_shown(items[begin]), runtime.heap.list(std::move(group))}));
+        groups.back().as<SequenceObject>().is_group = true;
         begin = end;
     }
     return runtime.heap.list(std::move(groups));
@@ -234,7 +241,8 @@ Value batch_filter(Runtime& runtime, const Value& self, const Arguments& argumen
         std::vector<Value> batch;
         Cursor cursor(runtime, self);
         for (Value item; cursor.next(item);) {
-            if (static_cast<int64_t>(batch.size()) == size) batches.push_back(runtime.heap.list(std::exchange(batch, {})));
+            if (static_cast<int64_t>(batch.size()) == size)
+                batches.push_back(runtime.heap.list(std::exchange(batch, {})));
             batch.push_back(item);
         }
         if (batch.empty()) return batches;
@@ -248,24 +256,12 @@ Value batch_filter(Runtime& runtime, const Value& self, const Arguments& argumen
 }
 
 constexpr Method kFilters[] = {
-    {"attr", attr_filter},
-    {"batch", batch_filter},
-    {"count", length_filter},
-    {"d", default_filter},
-    {"default", default_filter},
-    {"dictsort", dictsort_filter},
-    {"first", first_filter},
-    {"groupby", groupby_filter},
-    {"items", items_filter},
-    {"last", last_filter},
-    {"length", length_filter},
-    {"list", list_filter},
-    {"max", extreme_filter<true>},
-    {"min", extreme_filter<false>},
-    {"reverse", reverse_filter},
-    {"slice", slice_filter},
-    {"sort", sort_filter},
-    {"sum", sum_filter},
+    {"attr", attr_filter},         {"batch", batch_filter},        {"count", length_filter},
+    {"d", default_filter},         {"default", default_filter},    {"dictsort", dictsort_filter},
+    {"first", first_filter},       {"groupby", groupby_filter},    {"items", items_filter},
+    {"last", last_filter},         {"length", length_filter},      {"list", list_filter},
+    {"max", extreme_filter<true>}, {"min", extreme_filter<false>}, {"reverse", reverse_filter},
+    {"slice", slice_filter},       {"sort", sort_filter},          {"sum", sum_filter},
     {"unique", unique_filter},
 };
 

@@ -12,7 +12,8 @@ namespace gemmatrace::text::jinja {
 namespace {
 
 std::tm broken_down(const LocalTime& time) {
-    const std::chrono::year_month_day date{std::chrono::year(time.year), std::chrono::month(static_cast<unsigned>(time.month)),
+    const std::chrono::year_month_day date{std::chrono::year(time.year),
+                                           std::chrono::month(static_cast<unsigned>(time.month)),
                                            std::chrono::day(static_cast<unsigned>(time.day))};
     const std::chrono::sys_days days = date;
     const std::chrono::sys_days new_year = date.year() / std::chrono::January / 1;

@@ -240,12 +240,23 @@ Text escape_html(Runtime& runtime, const Value& value) {
     text.each_run([&](std::string_view run, Origin origin) {
         for (const char& byte : run) {
             switch (byte) {
-                case '&': out.append("&amp;", origin); break;
-                case '<': out.append("&lt;", origin); break;
-                case '>': out.append("&gt;", origin); break;
-                case '\'': out.append("&#39;", origin); break;
-                case '"': out.append("&#34;", origin); break;
-                default: out.append(std::string_view(&byte, 1), origin);
+                case '&':
+                    out.append("&amp;", origin);
+                    break;
+                case '<':
+                    out.append("&lt;", origin);
+                    break;
+                case '>':
+                    out.append("&gt;", origin);
+                    break;
+                case '\'':
+                    out.append("&#39;", origin);
+                    break;
+                case '"':
+                    out.append("&#34;", origin);
+                    break;
+                default:
+                    out.append(std::string_view(&byte, 1), origin);
             }
         }
     });

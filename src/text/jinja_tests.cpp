@@ -40,8 +40,10 @@ bool is_callable(const Value& value) {
         case Kind::macro:
         case Kind::loop:
         case Kind::joiner:
-        case Kind::undefined: return true;
-        default: return false;
+        case Kind::undefined:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -138,7 +140,8 @@ constexpr Method kTests[] = {
 }  // namespace
 
 const Method* find_test(std::string_view name) {
-    const auto* found = std::find_if(std::begin(kTests), std::end(kTests), [&](const Method& test) { return test.name == name; });
+    const auto* found =
+        std::find_if(std::begin(kTests), std::end(kTests), [&](const Method& test) { return test.name == name; });
     return found == std::end(kTests) ? nullptr : found;
 }
 

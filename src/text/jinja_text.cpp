@@ -17,11 +17,7 @@ bool all_ascii(std::string_view bytes) {
 }  // namespace
 
 TextBuffer::TextBuffer(std::string text, Origin uniform, std::vector<Run> mixed, Meter* counted_by)
-    : bytes(std::move(text)),
-      origin(uniform),
-      runs(std::move(mixed)),
-      is_ascii(all_ascii(bytes)),
-      meter(nullptr) {
+    : bytes(std::move(text)), origin(uniform), runs(std::move(mixed)), is_ascii(all_ascii(bytes)), meter(nullptr) {
     if (bytes.size() > std::numeric_limits<uint32_t>::max()) fail("a text of the request is larger than 4 GiB");
     if (counted_by == nullptr) return;
     counted_by->take(sizeof(TextBuffer) + bytes.size());
@@ -44,9 +40,8 @@ Text::Text(std::shared_ptr<const TextBuffer> buffer) : buffer_(std::move(buffer)
 size_t Text::code_points() const {
     if (is_ascii()) return size_;
     const std::string_view bytes = view();
-    return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
-        return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U;
-    }));
+    return static_cast<size_t>(std::count_if(
+        bytes.begin(), bytes.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }));
 }
 
 size_t Text::offset_of(size_t index) const {

@@ -41,8 +41,8 @@ Value trim_filter(Runtime& runtime, const Value& self, const Arguments& argument
 Value replace_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Binder bound("replace", arguments, {"old", "new", "count"}, 2);
     const bool is_limited = bound.has(2) && !bound[2].is(Kind::none);
-    return Value(replace(runtime, plain_text(runtime, self), plain_text(runtime, bound[0]), plain_text(runtime, bound[1]),
-                         is_limited ? to_position(bound[2]) : -1)
+    return Value(replace(runtime, plain_text(runtime, self), plain_text(runtime, bound[0]),
+                         plain_text(runtime, bound[1]), is_limited ? to_position(bound[2]) : -1)
                      .as_markup(false));
 }
 
@@ -68,7 +68,8 @@ Value title_filter(Runtime& runtime, const Value& self, const Arguments& argumen
     const std::string_view bytes = text.view();
     const auto is_separator = [&](size_t at) {
         const char32_t code_point = decode_utf8(bytes, at).code_point;
-        return is_space(code_point) || (code_point < 0x80 && std::string_view("-({[<").find(bytes[at]) != std::string_view::npos);
+        return is_space(code_point) ||
+               (code_point < 0x80 && std::string_view("-({[<").find(bytes[at]) != std::string_view::npos);
     };
     TextBuilder out(runtime.meter);
     for (size_t at = 0; at < bytes.size();) {
@@ -87,7 +88,8 @@ Value title_filter(Runtime& runtime, const Value& self, const Arguments& argumen
 Value center_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Binder bound("center", arguments, {"width"});
     const Text text = to_text(runtime, self);
-    return Value(center(runtime, text, bound.has(0) ? to_position(bound[0]) : 80, written(" ")).as_markup(text.is_markup()));
+    return Value(
+        center(runtime, text, bound.has(0) ? to_position(bound[0]) : 80, written(" ")).as_markup(text.is_markup()));
 }
 
 Value indent_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -161,7 +163,8 @@ Value tojson_filter(Runtime& runtime, const Value& self, const Arguments& argume
     style.is_ascii = bound.has(0) && truth(runtime, bound[0]);
     style.has_sorted_keys = bound.has(3) && truth(runtime, bound[3]);
     if (bound.has(1) && !bound[1].is(Kind::none)) {
-        style.indent = bound[1].is(Kind::text) ? bound[1].text() : repeat_text(runtime, written(" "), to_index(bound[1]));
+        style.indent =
+            bound[1].is(Kind::text) ? bound[1].text() : repeat_text(runtime, written(" "), to_index(bound[1]));
         style.item_separator = written(",");
     }
     if (bound.has(2) && !bound[2].is(Kind::none)) {
@@ -195,7 +198,8 @@ Text quote_url(Runtime& runtime, const Text& text, bool is_query) {
     text.each_run([&](std::string_view run, Origin origin) {
         for (const char& byte : run) {
             const auto code = static_cast<unsigned char>(byte);
-            const bool is_plain = code < 0x80 && (std::isalnum(code) != 0 || std::string_view("_.-~").find(byte) != std::string_view::npos ||
+            const bool is_plain = code < 0x80 && (std::isalnum(code) != 0 ||
+                                                  std::string_view("_.-~").find(byte) != std::string_view::npos ||
                                                   (byte == '/' && !is_query));
             if (is_plain) {
                 out.append(std::string_view(&byte, 1), origin);

@@ -56,7 +56,7 @@ Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& ar
 // The part of the text between the optional positions `start` and `end` of find, count, startswith …
 struct Window {
     Text text;
-    size_t first;  // code points before it
+    size_t first;         // code points before it
     bool is_empty_range;  // start lies behind end: nothing is found, not even the empty text
 };
 
@@ -106,7 +106,8 @@ Value count_method(Runtime& runtime, const Value& self, const Arguments& argumen
     if (part.is_empty_range) return Value(0);
     if (wanted.empty()) return Value(part.text.code_points() + 1);
     Integer count = 0;
-    for (size_t at = 0; (at = find_first(runtime, part.text, wanted, at)) != std::string_view::npos; at += wanted.size()) {
+    for (size_t at = 0; (at = find_first(runtime, part.text, wanted, at)) != std::string_view::npos;
+         at += wanted.size()) {
         ++count;
     }
     return Value(count);
@@ -123,7 +124,7 @@ Value edge_method(Runtime& runtime, const Value& self, const Arguments& argument
         return is_start ? part.text.view().starts_with(edge) : part.text.view().ends_with(edge);
     };
     if (!bound[0].is(Kind::tuple)) return Value(matches(bound[0]));
-    const auto& choices = bound[0].as<TupleObject>().items;
+    const auto& choices = bound[0].as<SequenceObject>().items;
     return Value(std::any_of(choices.begin(), choices.end(), matches));
 }
 
@@ -187,12 +188,14 @@ Value partition_method(Runtime& runtime, const Value& self, const Arguments& arg
     const Text& text = self.text();
     const Text& separator = text_argument(bound[0], "partition");
     if (separator.empty()) fail("empty separator");
-    const size_t at = is_last ? find_last(runtime, text, separator.view()) : find_first(runtime, text, separator.view());
+    const size_t at =
+        is_last ? find_last(runtime, text, separator.view()) : find_first(runtime, text, separator.view());
     if (at == std::string_view::npos) {
         if (is_last) return runtime.heap.tuple({Value(Text()), Value(Text()), self});
         return runtime.heap.tuple({self, Value(Text()), Value(Text())});
     }
-    return runtime.heap.tuple({Value(text.slice(0, at)), Value(text.slice(at, separator.size()).as_markup(text.is_markup())),
+    return runtime.heap.tuple({Value(text.slice(0, at)),
+                               Value(text.slice(at, separator.size()).as_markup(text.is_markup())),
                                Value(text.slice(at + separator.size()))});
 }
 
@@ -208,8 +211,9 @@ Value justify_method(Runtime& runtime, const Value& self, const Arguments& argum
     const Integer width = to_position(bound[0]);
     const auto missing = static_cast<size_t>(std::max<Integer>(width - static_cast<Integer>(length(runtime, self)), 0));
     const Text fill = fill_argument(bound);
-    const Text padded = where == '^' ? center(runtime, text, width, fill)
-                                     : pad(runtime, text, width, fill, where == '>' ? missing : 0, where == '<' ? missing : 0);
+    const Text padded = where == '^'
+                            ? center(runtime, text, width, fill)
+                            : pad(runtime, text, width, fill, where == '>' ? missing : 0, where == '<' ? missing : 0);
     return Value(padded.as_markup(text.is_markup()));
 }
 
@@ -250,7 +254,8 @@ Value every_method(Runtime& runtime, const Value& self, const Arguments& argumen
     const Binder none("str test", arguments, {});
     runtime.meter.work(self.text().size());
     bool is_every = !self.text().empty();
-    each_code_point(self.text(), [&](char32_t code_point, std::string_view, Origin) { is_every = is_every && Test(code_point); });
+    each_code_point(self.text(),
+                    [&](char32_t code_point, std::string_view, Origin) { is_every = is_every && Test(code_point); });
     return Value(is_every);
 }
 
@@ -258,7 +263,8 @@ Value isascii_method(Runtime& runtime, const Value& self, const Arguments& argum
     const Binder none("isascii", arguments, {});
     runtime.meter.work(self.text().size());
     const std::string_view bytes = self.text().view();
-    return Value(std::all_of(bytes.begin(), bytes.end(), [](char byte) { return static_cast<signed char>(byte) >= 0; }));
+    return Value(
+        std::all_of(bytes.begin(), bytes.end(), [](char byte) { return static_cast<signed char>(byte) >= 0; }));
 }
 
 Value isprintable_method(Runtime& runtime, const Value& self, const Arguments& arguments) {

@@ -30,8 +30,9 @@ bool holds(std::span<const CharacterRange> ranges, char32_t code_point) {
 
 CaseResult map_case(const CaseTable& table, char32_t code_point) {
     CaseResult result;
-    const auto found = std::lower_bound(table.sequences.begin(), table.sequences.end(), code_point,
-                                        [](const CaseSequence& entry, char32_t value) { return entry.code_point < value; });
+    const auto found =
+        std::lower_bound(table.sequences.begin(), table.sequences.end(), code_point,
+                         [](const CaseSequence& entry, char32_t value) { return entry.code_point < value; });
     if (found != table.sequences.end() && found->code_point == code_point) {
         while (result.count < 3 && found->target[result.count] != 0) {
             result.code_points[result.count] = found->target[result.count];
@@ -62,8 +63,9 @@ bool is_case_ignorable(char32_t code_point) { return holds(kCaseIgnorable, code_
 bool is_word(char32_t code_point) { return code_point == U'_' || is_alnum(code_point); }
 
 bool is_space(char32_t code_point) {
-    if (code_point < 0x80) return code_point == 0x20 || (code_point >= 9 && code_point <= 13) ||
-                                  (code_point >= 0x1c && code_point <= 0x1f);
+    if (code_point < 0x80)
+        return code_point == 0x20 || (code_point >= 9 && code_point <= 13) ||
+               (code_point >= 0x1c && code_point <= 0x1f);
     return holds(kSpace, code_point);
 }
 

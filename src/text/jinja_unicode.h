@@ -9,16 +9,16 @@ struct CaseResult {
     int count = 0;
 };
 
-bool is_alpha(char32_t code_point);       // str.isalpha
-bool is_decimal(char32_t code_point);     // str.isdecimal
-bool is_digit(char32_t code_point);       // str.isdigit
-bool is_numeric(char32_t code_point);     // str.isnumeric
-bool is_alnum(char32_t code_point);       // str.isalnum
-bool is_space(char32_t code_point);       // str.isspace, \s of re
-bool is_printable(char32_t code_point);   // str.isprintable
-bool is_lower(char32_t code_point);       // str.islower of the character alone
+bool is_alpha(char32_t code_point);      // str.isalpha
+bool is_decimal(char32_t code_point);    // str.isdecimal
+bool is_digit(char32_t code_point);      // str.isdigit
+bool is_numeric(char32_t code_point);    // str.isnumeric
+bool is_alnum(char32_t code_point);      // str.isalnum
+bool is_space(char32_t code_point);      // str.isspace, \s of re
+bool is_printable(char32_t code_point);  // str.isprintable
+bool is_lower(char32_t code_point);      // str.islower of the character alone
 bool is_upper(char32_t code_point);
-bool is_title(char32_t code_point);       // a title-case letter that is neither upper nor lower
+bool is_title(char32_t code_point);  // a title-case letter that is neither upper nor lower
 bool is_cased(char32_t code_point);
 bool is_case_ignorable(char32_t code_point);
 bool is_line_break(char32_t code_point);  // str.splitlines

@@ -17,7 +17,7 @@ size_t hash_integer(Integer value) {
     return mix(static_cast<size_t>(bits), static_cast<size_t>(bits >> 64));
 }
 
-bool equal_items(Meter& meter, const std::vector<Value>& left, const std::vector<Value>& right) {
+bool equal_items(Meter& meter, std::span<const Value> left, std::span<const Value> right) {
     if (left.size() != right.size()) return false;
     for (size_t index = 0; index < left.size(); ++index) {
         if (!equal(meter, left[index], right[index])) return false;
@@ -58,26 +58,36 @@ bool equal(Meter& meter, const Value& left, const Value& right) {
     switch (left.kind()) {
         case Kind::missing:
         case Kind::none:
-        case Kind::undefined: return true;
-        case Kind::text: meter.work(left.text().size()); return left.text() == right.text();
-        default: break;
+        case Kind::undefined:
+            return true;
+        case Kind::text:
+            meter.work(left.text().size());
+            return left.text() == right.text();
+        default:
+            break;
     }
     if (left.object() == right.object()) return true;
     const CallDepth depth(meter);
     switch (left.kind()) {
-        case Kind::list: return equal_items(meter, left.as<ListObject>().items, right.as<ListObject>().items);
-        case Kind::tuple: return equal_items(meter, left.as<TupleObject>().items, right.as<TupleObject>().items);
-        case Kind::dict: return equal_dicts(meter, left.as<DictObject>().dict, right.as<DictObject>().dict);
-        case Kind::range: return equal_ranges(left.as<RangeObject>(), right.as<RangeObject>());
-        default: return false;
+        case Kind::list:
+        case Kind::tuple:
+            return equal_items(meter, left.as<SequenceObject>().items, right.as<SequenceObject>().items);
+        case Kind::dict:
+            return equal_dicts(meter, left.as<DictObject>().dict, right.as<DictObject>().dict);
+        case Kind::range:
+            return equal_ranges(left.as<RangeObject>(), right.as<RangeObject>());
+        default:
+            return false;
     }
 }
 
 size_t hash_value(Meter& meter, const Value& value) {
     switch (value.kind()) {
-        case Kind::text: return std::hash<std::string_view>{}(value.text().view());
+        case Kind::text:
+            return std::hash<std::string_view>{}(value.text().view());
         case Kind::boolean:
-        case Kind::integer: return hash_integer(value.integer());
+        case Kind::integer:
+            return hash_integer(value.integer());
         case Kind::real: {
             const double real = value.real();
             if (std::fabs(real) < 0x1p126 && std::trunc(real) == real) return hash_integer(static_cast<Integer>(real));
@@ -86,18 +96,21 @@ size_t hash_value(Meter& meter, const Value& value) {
         case Kind::tuple: {
             const CallDepth depth(meter);
             size_t hash = 1;
-            for (const Value& item : value.as<TupleObject>().items) {
+            for (const Value& item : value.as<SequenceObject>().items) {
                 meter.step();
                 hash = mix(hash, hash_value(meter, item));
             }
             return hash;
         }
         case Kind::list:
-        case Kind::dict: fail(fmt::format("unhashable type: '{}'", type_name(value)));
+        case Kind::dict:
+            fail(fmt::format("unhashable type: '{}'", type_name(value)));
         case Kind::missing:
         case Kind::none:
-        case Kind::undefined: return static_cast<size_t>(value.kind());
-        default: return std::hash<Object*>{}(value.object());
+        case Kind::undefined:
+            return static_cast<size_t>(value.kind());
+        default:
+            return std::hash<Object*>{}(value.object());
     }
 }
 
@@ -159,40 +172,79 @@ void Heap::adopt(std::unique_ptr<Object> object, size_t bytes) {
     objects_.push_back(std::move(object));
 }
 
-Value Heap::list(std::vector<Value> items) {
+Value Heap::sequence(Kind kind, std::vector<Value> items) {
     meter_.take(items.capacity() * sizeof(Value));
-    return Value(make<ListObject>(std::move(items)));
+    const size_t count = items.size();
+    auto* storage = make<SequenceStorage>(std::move(items));
+    return Value(make<SequenceObject>(kind, storage, 0, count));
 }
 
-Value Heap::tuple(std::vector<Value> items, bool is_group) {
-    meter_.take(items.capacity() * sizeof(Value));
-    return Value(make<TupleObject>(std::move(items), is_group));
+Value Heap::part(const SequenceObject& sequence, size_t begin, size_t count) {
+    const auto first = static_cast<size_t>(sequence.items.data() - sequence.storage->values.data());
+    return Value(make<SequenceObject>(sequence.kind, sequence.storage, first + begin, count));
+}
+
+Value Heap::joined(const SequenceObject& left, const SequenceObject& right) {
+    const size_t count = left.items.size() + right.items.size();
+    SequenceStorage* storage = left.storage;
+    auto first = static_cast<size_t>(left.items.data() - storage->values.data());
+    const bool is_last = first + left.items.size() == storage->values.size();
+    if (!is_last || storage->values.capacity() - storage->values.size() < right.items.size()) {
+        std::vector<Value> longer;
+        longer.reserve(count * 2);
+        meter_.take(longer.capacity() * sizeof(Value));
+        meter_.step(static_cast<int64_t>(left.items.size()));
+        longer.assign(left.items.begin(), left.items.end());
+        storage = make<SequenceStorage>(std::move(longer));
+        first = 0;
+    }
+    meter_.step(static_cast<int64_t>(right.items.size()));
+    for (const Value& item : right.items) storage->values.push_back(item);  // never reallocates: see above
+    return Value(make<SequenceObject>(left.kind, storage, first, count));
 }
 
 std::string_view type_name(const Value& value) {
     switch (value.kind()) {
-        case Kind::missing: return "missing";
-        case Kind::none: return "NoneType";
-        case Kind::boolean: return "bool";
-        case Kind::integer: return "int";
-        case Kind::real: return "float";
-        case Kind::text: return value.text().is_markup() ? "Markup" : "str";
-        case Kind::undefined: return "Undefined";
-        case Kind::list: return "list";
-        case Kind::tuple: return "tuple";
-        case Kind::dict: return "dict";
+        case Kind::missing:
+            return "missing";
+        case Kind::none:
+            return "NoneType";
+        case Kind::boolean:
+            return "bool";
+        case Kind::integer:
+            return "int";
+        case Kind::real:
+            return "float";
+        case Kind::text:
+            return value.text().is_markup() ? "Markup" : "str";
+        case Kind::undefined:
+            return "Undefined";
+        case Kind::list:
+            return "list";
+        case Kind::tuple:
+            return "tuple";
+        case Kind::dict:
+            return "dict";
         case Kind::dict_view: {
             constexpr std::string_view kNames[] = {"dict_keys", "dict_values", "dict_items"};
             return kNames[static_cast<size_t>(value.as<DictViewObject>().part)];
         }
-        case Kind::range: return "range";
-        case Kind::iterator: return value.as<IteratorObject>().type_name;
-        case Kind::name_space: return "Namespace";
-        case Kind::macro: return "Macro";
-        case Kind::function: return "function";
-        case Kind::loop: return "LoopContext";
-        case Kind::cycler: return "Cycler";
-        case Kind::joiner: return "Joiner";
+        case Kind::range:
+            return "range";
+        case Kind::iterator:
+            return value.as<IteratorObject>().type_name;
+        case Kind::name_space:
+            return "Namespace";
+        case Kind::macro:
+            return "Macro";
+        case Kind::function:
+            return "function";
+        case Kind::loop:
+            return "LoopContext";
+        case Kind::cycler:
+            return "Cycler";
+        case Kind::joiner:
+            return "Joiner";
     }
     return "object";
 }

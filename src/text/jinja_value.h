@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -56,8 +57,8 @@ class Value {
     Value() = default;
     explicit Value(bool value) : data_(value) {}
     template <class Number>
-        requires std::integral<Number> && (!std::same_as<Number, bool>)
-    explicit Value(Number value) : data_(static_cast<Integer>(value)) {}
+    requires std::integral<Number> &&(!std::same_as<Number, bool>)explicit Value(Number value)
+        : data_(static_cast<Integer>(value)) {}
     explicit Value(Integer value) : data_(value) {}
     explicit Value(double value) : data_(value) {}
     explicit Value(Text value) : data_(std::move(value)) {}
@@ -128,16 +129,19 @@ struct UndefinedObject : Object {
     std::string message;
 };
 
-struct ListObject : Object {
-    explicit ListObject(std::vector<Value> values) : Object(Kind::list), items(std::move(values)) {}
-    std::vector<Value> items;
+// The values that lists share. It grows at its end only and never moves them.
+struct SequenceStorage : Object {
+    explicit SequenceStorage(std::vector<Value> list) : Object(Kind::missing), values(std::move(list)) {}
+    std::vector<Value> values;
 };
 
-struct TupleObject : Object {
-    explicit TupleObject(std::vector<Value> values, bool group = false)
-        : Object(Kind::tuple), items(std::move(values)), is_group(group) {}
-    std::vector<Value> items;
-    bool is_group;  // of |groupby: has the attributes `grouper` and `list`
+// A list or tuple. Templates cannot change one, so slices and longer lists share the values of the list they come from.
+struct SequenceObject : Object {
+    SequenceObject(Kind what, SequenceStorage* from, size_t begin, size_t count)
+        : Object(what), storage(from), items(std::span<const Value>(from->values).subspan(begin, count)) {}
+    SequenceStorage* storage;
+    std::span<const Value> items;
+    bool is_group = false;  // a tuple of |groupby: has the attributes `grouper` and `list`
 };
 
 struct DictObject : Object {
@@ -199,8 +203,13 @@ class Heap {
         return object;
     }
     void adopt(std::unique_ptr<Object> object, size_t bytes);
-    Value list(std::vector<Value> items);
-    Value tuple(std::vector<Value> items, bool is_group = false);
+    Value list(std::vector<Value> items) { return sequence(Kind::list, std::move(items)); }
+    Value tuple(std::vector<Value> items) { return sequence(Kind::tuple, std::move(items)); }
+    Value sequence(Kind kind, std::vector<Value> items);
+    // The items [begin, begin + count) of a sequence, without a copy.
+    Value part(const SequenceObject& sequence, size_t begin, size_t count);
+    // left + right, of left's kind. Appending to what was appended to last costs only the new items.
+    Value joined(const SequenceObject& left, const SequenceObject& right);
 
   private:
     static constexpr size_t kOverhead = 32;  // of the allocator and our list

@@ -47,7 +47,8 @@ class NameWalk {
                     body(branch.body);
                 }
                 return;
-            case StatementKind::loop: return loop(*static_cast<const LoopStatement*>(node));
+            case StatementKind::loop:
+                return loop(*static_cast<const LoopStatement*>(node));
             case StatementKind::assignment:
                 expression(static_cast<const AssignmentStatement*>(node)->target);
                 return expression(static_cast<const AssignmentStatement*>(node)->value);
@@ -63,7 +64,8 @@ class NameWalk {
                 for (const Expression* value : with->values) expression(value);
                 return body(with->body);
             }
-            case StatementKind::macro: return function(static_cast<const MacroStatement*>(node)->function);
+            case StatementKind::macro:
+                return function(static_cast<const MacroStatement*>(node)->function);
             case StatementKind::call_block:
                 expression(static_cast<const CallBlockStatement*>(node)->call);
                 return function(static_cast<const CallBlockStatement*>(node)->function);
@@ -71,7 +73,8 @@ class NameWalk {
                 body(static_cast<const FilterBlockStatement*>(node)->body);
                 return expression(static_cast<const FilterBlockStatement*>(node)->filter);
             case StatementKind::loop_break:
-            case StatementKind::loop_continue: return;
+            case StatementKind::loop_continue:
+                return;
         }
     }
 

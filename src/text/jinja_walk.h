@@ -43,7 +43,8 @@ void each_child(Base& node, Visit visit_child) {
     switch (node.kind) {
         case ExpressionKind::constant:
         case ExpressionKind::name:
-        case ExpressionKind::namespace_attribute: return;
+        case ExpressionKind::namespace_attribute:
+            return;
         case ExpressionKind::tuple:
         case ExpressionKind::list:
             for (auto* item : node_as<SequenceExpression>(node).items) visit(item);
@@ -54,7 +55,8 @@ void each_child(Base& node, Visit visit_child) {
                 visit(value);
             }
             return;
-        case ExpressionKind::unary: return visit(node_as<UnaryExpression>(node).operand);
+        case ExpressionKind::unary:
+            return visit(node_as<UnaryExpression>(node).operand);
         case ExpressionKind::binary: {
             auto& binary = node_as<BinaryExpression>(node);
             visit(binary.left);
@@ -80,7 +82,8 @@ void each_child(Base& node, Visit visit_child) {
             visit(conditional.then);
             return visit(conditional.otherwise);
         }
-        case ExpressionKind::attribute: return visit(node_as<AttributeExpression>(node).object);
+        case ExpressionKind::attribute:
+            return visit(node_as<AttributeExpression>(node).object);
         case ExpressionKind::item: {
             auto& item = node_as<ItemExpression>(node);
             visit(item.object);
