@@ -34,7 +34,6 @@ int run_command_line(int argc, char** argv) {
     app.footer(kExamples);
     app.get_formatter()->column_width(30);
     app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app.get_formatter()->label("Subcommands", "Commands");
     app.get_formatter()->label("REQUIRED", "");
     add_chat_command(app, run);
     add_generate_command(app, run);
@@ -44,6 +43,7 @@ int run_command_line(int argc, char** argv) {
     add_inspect_command(app, run);
     add_synth_command(app, run);
     add_completion_command(app, run);
+    for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
     const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
         throw Error(ErrorCode::bad_request, std::string("there is no command '") + argv[1] + "'", {},

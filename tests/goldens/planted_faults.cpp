@@ -87,7 +87,8 @@ class NoValueNorm : public ForwardingOps {
   public:
     using ForwardingOps::ForwardingOps;
     Value rms_norm(Value x, std::optional<Weight> weight, int32_t group) override {
-        const bool is_value_norm = !weight && group != parts_.config.hidden_size;
+        const bool is_router_norm = parts_.config.layers[0].moe && group == parts_.config.hidden_size;
+        const bool is_value_norm = !weight && !is_router_norm;
         return is_value_norm ? x : inner_.rms_norm(x, weight, group);
     }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,8 @@ struct PlantedFault {
 };
 
 std::vector<PlantedFault> planted_faults();
+
+// How the test framework names a fault.
+inline void PrintTo(const PlantedFault& fault, std::ostream* out) { *out << fault.name; }
 
 }  // namespace gemmatrace::goldens
