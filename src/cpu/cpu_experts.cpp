@@ -77,14 +77,17 @@ Value CpuOps::experts(Value x, const Routing& routing, Weight gate_up, Weight do
         run_expert(x, assignments_[expert], static_cast<int64_t>(expert), gate_up_data, down_data, top_k, outputs);
     }
     const Value out = make(tokens, x.columns);
-    for_rows(tokens, int64_t{x.columns} * top_k, [&](int, int64_t token) {
+    const int32_t vector_columns = x.columns / 32 * 32;
+    for_rows(tokens, int64_t{x.columns} * top_k, [&](int thread, int64_t token) {
         const float* weights = routed_weights_.data() + token * top_k;
         float* sum = row(out, token);
+        auto& products = scratch_[static_cast<size_t>(thread)].sums;
+        products.resize(static_cast<size_t>(top_k));
         for (int32_t column = 0; column < x.columns; ++column) {
-            float total = row(outputs, token * top_k)[column] * weights[0];
-            for (int32_t place = 1; place < top_k; ++place) {
-                total += row(outputs, token * top_k + place)[column] * weights[place];
+            for (int32_t place = 0; place < top_k; ++place) {
+                products[static_cast<size_t>(place)] = row(outputs, token * top_k + place)[column] * weights[place];
             }
+            const float total = sum_over_experts(products, column >= vector_columns);
             sum[column] = round_ ? round_bf16(total) : total;
         }
     });

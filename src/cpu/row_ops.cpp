@@ -40,9 +40,34 @@ const std::array<float, 65536>& gelu_table() {
     return kTable;
 }
 
+// Elements dealt to 4 sums in turn, those beyond the last multiple of 4 to the first; the sums added in order.
+float sum_in_fours(std::span<const float> values) {
+    float sums[4] = {};
+    const size_t dealt = values.size() / 4 * 4;
+    for (size_t element = 0; element < values.size(); ++element) {
+        sums[element < dealt ? element % 4 : 0] += values[element];
+    }
+    return ((sums[0] + sums[1]) + sums[2]) + sums[3];
+}
+
 }  // namespace
 
+float sum_over_experts(std::span<const float> products, bool is_left_over_column) {
+    if (is_left_over_column) return sum_in_fours(products);
+    float sum = 0.0F;
+    float second_level = 0.0F;
+    for (size_t place = 0; place < products.size(); ++place) {
+        sum += products[place];
+        if ((place + 1) % 16 == 0) {
+            second_level += sum;
+            sum = 0.0F;
+        }
+    }
+    return sum + second_level;
+}
+
 float sum_in_reference_order(std::span<const float> values) {
+    if (values.size() < 8) return sum_in_fours(values);
     constexpr int kLevels = 4;
     const size_t vectors = values.size() / 8;
     const size_t rounds = values.size() / 32;

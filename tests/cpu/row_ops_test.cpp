@@ -13,6 +13,18 @@
 namespace gemmatrace::cpu {
 namespace {
 
+TEST(SumInReferenceOrder, DealsFewerThanEightValuesToFourSums) {
+    // sum 0 takes 2^24 and, at index 4, a 1 that is lost; sum 1 is 1 and lost as well: in order 1 + 1 would survive
+    EXPECT_EQ(sum_in_reference_order(std::vector<float>{16777216.0F, 1.0F, 0.0F, 0.0F, 1.0F}), 16777216.0F);
+    EXPECT_EQ(sum_in_reference_order(std::vector<float>{1.0F, 16777216.0F, 0.0F, 0.0F, 1.0F}), 16777218.0F);
+}
+
+TEST(SumOverExperts, GoesInOrderButInTheLastColumnsInFours) {
+    const std::vector<float> products = {1.0F, 16777216.0F, 0.0F, 0.0F, 1.0F};
+    EXPECT_EQ(sum_over_experts(products, false), 16777216.0F);
+    EXPECT_EQ(sum_over_experts(products, true), 16777218.0F);
+}
+
 TEST(SumInReferenceOrder, AddsLeftOverElementsBeforeTheLanes) {
     // 8 + 2 elements: the left-over ones first (index 8, 9), then lanes 0 to 7
     std::vector<float> values(10, 0.0F);
