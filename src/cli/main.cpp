@@ -43,6 +43,7 @@ int run_command_line(int argc, char** argv) {
     add_inspect_command(app, run);
     add_synth_command(app, run);
     add_completion_command(app, run);
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->group("Commands");
     for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
     const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
