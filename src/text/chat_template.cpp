@@ -17,7 +17,7 @@ namespace gemmatrace::text {
 
 namespace {
 
-constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
+constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 constexpr const char* kTemplateFile = "chat_template.jinja";
 constexpr const char* kConfigFile = "tokenizer_config.json";
 constexpr const char* kTokensFile = "special_tokens_map.json";

@@ -16,7 +16,7 @@ namespace gemmatrace::text::jinja {
 namespace {
 
 constexpr size_t kNone = std::string_view::npos;
-constexpr size_t kMaxSource = size_t{4} << 20;
+constexpr size_t kMaxSource = size_t{1} << 20;
 
 constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
                                                          "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
