@@ -204,11 +204,14 @@ std::string result_json(const GenerateOptions& options, const LoadedModel& model
     json["finish_reason"] = is_stopped ? "stop" : "length";
     json["stop_reason"] = stop_reason(result, reply, model);
     const bool is_sampled = request.sampling.temperature > 0.0;
-    json["sampling"] = is_sampled ? nlohmann::ordered_json{{"temperature", request.sampling.temperature},
-                                                           {"top_k", request.sampling.top_k},
-                                                           {"top_p", request.sampling.top_p},
-                                                           {"min_p", request.sampling.min_p}}
-                                  : nlohmann::ordered_json("greedy");
+    if (is_sampled) {
+        json["sampling"]["temperature"] = request.sampling.temperature;
+        json["sampling"]["top_k"] = request.sampling.top_k;
+        json["sampling"]["top_p"] = request.sampling.top_p;
+        json["sampling"]["min_p"] = request.sampling.min_p;
+    } else {
+        json["sampling"] = "greedy";
+    }
     json["seed"] = is_sampled || options.sampling.seed ? nlohmann::ordered_json(request.sampling.seed)
                                                        : nlohmann::ordered_json(nullptr);
     json["precision"] = model::precision_name(runner.precision());

@@ -72,7 +72,10 @@ int run_render(const RenderOptions& options) {
     const RenderBody body(options);
     if (options.is_batch) {
         run_batch([&](const nlohmann::ordered_json& request) {
-            return options.is_json ? body.json(request) : nlohmann::ordered_json{{"text", body.text(request).text()}};
+            if (options.is_json) return body.json(request);
+            nlohmann::ordered_json answer;
+            answer["text"] = body.text(request).text();
+            return answer;
         });
         return 0;
     }
