@@ -44,7 +44,13 @@ int run_detokenize(const DetokenizeOptions& options) {
     }
     const std::string list = read_standard_input("pipe ids in: echo 2,105 | gemmatrace detokenize CHECKPOINT");
     const std::string text = decode(list, "standard input");
-    write_out(options.is_json ? dump_json({{"text", text}}) + "\n" : text);
+    if (!options.is_json) {
+        write_out(text);
+        return 0;
+    }
+    nlohmann::ordered_json answer;
+    answer["text"] = text;
+    write_out(dump_json(answer) + "\n");
     return 0;
 }
 
