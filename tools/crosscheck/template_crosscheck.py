@@ -89,6 +89,8 @@ def check_random(binary, first, count, report):
             expected = reference(environment, source, template_fuzz.VARIABLES)
             if isinstance(expected, str) and not template_fuzz.is_comparable(expected):
                 continue
+            if isinstance(expected, NameError):  # jinja2 stumbles over its own folded constants: inf and nan
+                continue
             (Path(directory) / "chat_template.jinja").write_text(source, encoding="utf-8", newline="")
             given = render_lines(binary, directory, [template_fuzz.VARIABLES])[0]
             report.compare(f"random template {seed}", source, expected, given)
