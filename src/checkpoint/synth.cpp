@@ -50,15 +50,13 @@ class TensorValues {
     // Writes elements [begin, begin + count) to `out`. `begin` must be a multiple of kGroup.
     void fill(size_t begin, size_t count, std::byte* out) const {
         require(begin % kGroup == 0, "values are made in whole groups");
-        std::array<uint16_t, kGroup> group;
         for (size_t element = begin; element < begin + count; element += kGroup) {
-            const uint64_t bits = random_.bits(element / kGroup);
-            for (size_t lane = 0; lane < kGroup; ++lane) group[lane] = table_[(bits >> (16 * lane)) & (kSteps - 1)];
-            const size_t lanes = std::min(kGroup, begin + count - element);
-            if (lanes == kGroup) {
-                std::memcpy(out, group.data(), sizeof(group));  // a size the compiler knows: one store
+            const uint64_t group = values_of(random_.bits(element / kGroup));
+            const size_t bytes = std::min(kGroup, begin + count - element) * sizeof(uint16_t);
+            if (bytes == sizeof(group)) {
+                std::memcpy(out, &group, sizeof(group));  // a size the compiler knows: one store
             } else {
-                std::memcpy(out, group.data(), lanes * sizeof(uint16_t));
+                std::memcpy(out, &group, bytes);
             }
             out += sizeof(group);
         }
@@ -67,6 +65,15 @@ class TensorValues {
   private:
     static constexpr size_t kSteps = 4096;
     static constexpr size_t kGroup = 4;
+
+    // The four elements of a draw, the first in the lowest bits.
+    uint64_t values_of(uint64_t bits) const {
+        const auto value = [&](int lane) {
+            return uint64_t{table_[(bits >> (16 * lane)) & (kSteps - 1)]} << (16 * lane);
+        };
+        return value(0) | value(1) | value(2) | value(3);
+    }
+
     CounterRandom random_;
     std::array<uint16_t, kSteps> table_;
 };

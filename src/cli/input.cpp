@@ -23,6 +23,8 @@ constexpr std::string_view kSeparators = " \t\r\n,";
 
 // Appends what one read gives; false at the end of the input. An interrupted read appends nothing and answers true.
 bool read_more(std::string& text) {
+    wait_for_input(STDIN_FILENO);
+    if (is_interrupted()) return true;
     const size_t old_size = text.size();
     text.resize(old_size + kReadBytes);
     const ssize_t count = ::read(STDIN_FILENO, text.data() + old_size, kReadBytes);

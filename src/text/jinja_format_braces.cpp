@@ -68,11 +68,11 @@ Layout parse_layout(const Text& specification) {
     fail(fmt::format("Unknown format code '{}' for object of type '{}'", layout.type, type_name(value)));
 }
 
-Text format_text(Runtime& runtime, const Value& value, Layout layout) {
+Text format_text(Runtime& runtime, const Value& value, const Layout& layout) {
     if (layout.type != 0 && layout.type != 's') fail_type(layout, value);
     if (layout.align == '=') fail("'=' alignment not allowed in string format specifier");
-    if (layout.sign != '-' || layout.is_alternate || layout.grouping != 0)
-        fail("Invalid format specifier for a string");
+    const bool is_numeric = layout.sign != '-' || layout.is_alternate || layout.grouping != 0;
+    if (is_numeric) fail("Invalid format specifier for a string");
     return layout_text(runtime, value.text(), layout);
 }
 

@@ -54,8 +54,9 @@ Text assemble(Runtime& runtime, const std::string& sign, std::string whole, cons
     runtime.meter.check_text_size(layout.width > INT64_MAX ? SIZE_MAX : static_cast<size_t>(layout.width));
     size_t inner = 0;
     if (is_zero) {
-        const auto taken = static_cast<Integer>(sign.size() + rest.size());
-        inner = layout.width > taken ? static_cast<size_t>(layout.width - taken) : 0;
+        const size_t taken = sign.size() + rest.size();
+        const auto width = static_cast<size_t>(layout.width);
+        inner = width > taken ? width - taken : 0;
     }
     if (layout.grouping != 0) {
         whole = group_digits(whole, layout.grouping, group_size, inner);

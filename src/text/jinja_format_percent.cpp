@@ -141,7 +141,7 @@ class PercentFormatter {
         switch (layout.type) {
             case 's': {
                 Text text = format_.is_markup() ? escape_html(runtime_, value) : to_text(runtime_, value);
-                return padded(std::move(text), layout);
+                return padded(text, layout);
             }
             case 'r':
                 return padded(represent(runtime_, value), layout);
@@ -177,7 +177,7 @@ class PercentFormatter {
         }
     }
 
-    Text padded(Text text, Layout layout) {
+    Text padded(const Text& text, Layout layout) {
         if (layout.align == 0) layout.align = '>';
         return layout_text(runtime_, text, layout);
     }

@@ -36,7 +36,7 @@ Value Interpreter::call_macro(const Value& macro, Arguments arguments) {
     const auto& object = macro.as<MacroObject>();
     auto activation = std::make_unique<Activation>(object.closure, object.function->slot_count);
     bind(*object.function, std::move(arguments), *activation);
-    const Value text = invoke(*object.function, *activation);
+    Value text = invoke(*object.function, *activation);
     if (activation->is_captured) runtime_.heap.adopt(std::move(activation), activation_bytes(*object.function));
     return text;
 }

@@ -22,7 +22,7 @@ std::optional<double> as_real(const Value& value) {
 
 Value int_filter(Runtime&, const Value& self, const Arguments& arguments) {
     const Binder bound("int", arguments, {"default", "base"});
-    const Value otherwise = bound.get(0, Value(0));
+    Value otherwise = bound.get(0, Value(0));
     if (self.is_whole()) return Value(self.integer());
     if (self.is(Kind::real)) {
         if (std::isnan(self.real())) return otherwise;
