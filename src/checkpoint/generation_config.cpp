@@ -8,7 +8,7 @@
 namespace gemmatrace::checkpoint {
 namespace {
 
-constexpr Bounds<double> kShares{0.0, 1.0};
+constexpr Bounds<double> kProbabilities{0.0, 1.0};
 
 void check_ids(const std::vector<int32_t>& ids, const ModelConfig& config, const std::string& file,
                std::string_view field) {
@@ -40,8 +40,8 @@ GenerationConfig load_generation_config(const std::filesystem::path& directory, 
     if (const auto top_k = fields.optional_integer("top_k", {0, int64_t{1} << 24})) {
         generation.top_k = static_cast<int32_t>(*top_k);
     }
-    generation.top_p = fields.optional_number("top_p", kShares);
-    generation.min_p = fields.optional_number("min_p", kShares);
+    generation.top_p = fields.optional_number("top_p", kProbabilities);
+    generation.min_p = fields.optional_number("min_p", kProbabilities);
     generation.suppress_tokens = fields.token_ids("suppress_tokens");
     generation.eos_token_ids = fields.token_ids("eos_token_id");
     if (generation.eos_token_ids.empty()) generation.eos_token_ids = config.eos_token_ids;

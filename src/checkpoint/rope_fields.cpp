@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bounds<double> kThetas{1e-6, 1e12};
 constexpr Bounds<double> kFactors{1e-6, 1e6};
-constexpr Bounds<double> kShares{0.0, 1.0};
+constexpr Bounds<double> kRotaryShares{0.0, 1.0};
 
 std::string_view entry_name(AttentionKind kind) {
     return kind == AttentionKind::full ? "full_attention" : "sliding_attention";
@@ -64,9 +64,9 @@ RopeSpec read_rope(const Fields& text, AttentionKind kind, const RopeDims& dims,
     }
     const Fields entry(*entry_value, text.file(), parameters.field_name(entry_name(kind)));
     const std::string type = entry.text("rope_type", entry.text("type", "default"));
-    std::optional<double> share = entry.optional_number("partial_rotary_factor", kShares);
+    std::optional<double> share = entry.optional_number("partial_rotary_factor", kRotaryShares);
     if (has_both_kinds) {
-        const auto flat = text.optional_number("partial_rotary_factor", kShares);
+        const auto flat = text.optional_number("partial_rotary_factor", kRotaryShares);
         if (flat) share = flat;
     }
     RopeSpec rope = rope_of_type(entry, type, share.value_or(1.0), dims);

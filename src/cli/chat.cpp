@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/chat_commands.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/conversation.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
@@ -17,7 +17,7 @@
 namespace gemmatrace::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kChatExamples =
     "Examples:\n"
     "  gemmatrace chat models/demo\n"
     "  gemmatrace chat models/demo --system \"Answer in one word.\" --temperature 0\n"
@@ -158,30 +158,22 @@ int run_chat(const ChatOptions& options) {
     return options.once ? answer_once(conversation, *options.once) : converse(conversation, options);
 }
 
+void describe(Command& command, ChatOptions& options) {
+    add_model_options(command, options.model);
+    command.add("The conversation",
+                {{"--once", &options.once, "ask this, print only the answer, and leave", "TEXT"},
+                 {"--system", &options.system, "a system message", "TEXT"},
+                 {"--think", &options.is_thinking, "let the model think before it answers"},
+                 {"--max-tokens", &options.max_tokens, "at most N tokens an answer", "N", "", true},
+                 {"--context", &options.context_tokens,
+                  "tokens of the whole conversation [the model's, as memory allows]", "N"}});
+    add_sampling_options(command, options.sampling);
+}
+
 }  // namespace
 
-void add_chat_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<ChatOptions>();
-    CLI::App* command = app.add_subcommand("chat", "A conversation in the terminal");
-    add_model_options(*command, options->model);
-    const std::string group = "The conversation";
-    command->add_option("--once", options->once, "ask this, print only the answer, and leave")
-        ->type_name("TEXT")
-        ->group(group);
-    command->add_option("--system", options->system, "a system message")->type_name("TEXT")->group(group);
-    command->add_flag("--think", options->is_thinking, "let the model think before it answers")->group(group);
-    command->add_option("--max-tokens", options->max_tokens, "at most N tokens an answer")
-        ->type_name("N")
-        ->capture_default_str()
-        ->group(group);
-    command
-        ->add_option("--context", options->context_tokens,
-                     "tokens of the whole conversation [the model's, as memory allows]")
-        ->type_name("N")
-        ->group(group);
-    add_sampling_options(*command, options->sampling);
-    command->footer(kExamples);
-    set_body(*command, run, options, run_chat);
+Command chat_command() {
+    return make_command("chat", "A conversation in the terminal", kChatExamples, run_chat, describe);
 }
 
 }  // namespace gemmatrace::cli

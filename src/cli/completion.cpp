@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/output.h"
 
 namespace gemmatrace::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompletionExamples =
     "Examples:\n"
     "  gemmatrace completion bash > ~/.local/share/bash-completion/completions/gemmatrace\n"
     "  gemmatrace completion zsh > \"${fpath[1]}/_gemmatrace\"\n"
     "  gemmatrace completion fish > ~/.config/fish/completions/gemmatrace.fish";
 
 struct CompletionOptions {
-    const CLI::App* app = nullptr;
+    const std::vector<Command>* commands = nullptr;
     std::string shell;
 };
 
@@ -36,18 +36,12 @@ std::string without_quotes(std::string text) {
     return text;
 }
 
-std::vector<OptionText> options_of(const CLI::App& app) {
-    std::vector<OptionText> options;
-    for (const CLI::Option* option : app.get_options()) {
-        if (option->get_lnames().empty()) continue;
-        options.push_back({"--" + option->get_lnames().front(), without_quotes(option->get_description()),
-                           option->get_items_expected_max() > 0});
+std::vector<OptionText> options_of(const Command& command) {
+    std::vector<OptionText> options = {{"--help", "Print this help message and exit", false}};
+    for (const Option& option : command.options) {
+        if (!option.is_argument()) options.push_back({option.name, without_quotes(option.help), !option.is_flag()});
     }
     return options;
-}
-
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-    return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
 std::string names_of(const std::vector<OptionText>& options) {
@@ -56,12 +50,12 @@ std::string names_of(const std::vector<OptionText>& options) {
     return names;
 }
 
-std::string bash_script(const CLI::App& app) {
-    std::string commands;
+std::string bash_script(const std::vector<Command>& commands) {
+    std::string names;
     std::string cases;
-    for (const CLI::App* command : commands_of(app)) {
-        commands += (commands.empty() ? "" : " ") + command->get_name();
-        cases += fmt::format("        {}) words='{}' ;;\n", command->get_name(), names_of(options_of(*command)));
+    for (const Command& command : commands) {
+        names += (names.empty() ? "" : " ") + command.name;
+        cases += fmt::format("        {}) words='{}' ;;\n", command.name, names_of(options_of(command)));
     }
     return fmt::format(
         "# bash completion for gemmatrace\n"
@@ -80,16 +74,16 @@ std::string bash_script(const CLI::App& app) {
         "    esac\n"
         "}}\n"
         "complete -o filenames -F _gemmatrace gemmatrace\n",
-        commands, names_of(options_of(app)), cases);
+        names, "--help --version", cases);
 }
 
-std::string zsh_script(const CLI::App& app) {
-    std::string commands;
+std::string zsh_script(const std::vector<Command>& commands) {
+    std::string names;
     std::string cases;
-    for (const CLI::App* command : commands_of(app)) {
-        commands += fmt::format("        '{}:{}'\n", command->get_name(), without_quotes(command->get_description()));
-        cases += fmt::format("        {})\n            _arguments", command->get_name());
-        for (const OptionText& option : options_of(*command)) {
+    for (const Command& command : commands) {
+        names += fmt::format("        '{}:{}'\n", command.name, without_quotes(command.help));
+        cases += fmt::format("        {})\n            _arguments", command.name);
+        for (const OptionText& option : options_of(command)) {
             cases += fmt::format(" \\\n                '{}[{}]{}'", option.name, option.description,
                                  option.takes_value ? ":value:_files" : "");
         }
@@ -113,17 +107,17 @@ std::string zsh_script(const CLI::App& app) {
         "    esac\n"
         "}}\n"
         "_gemmatrace \"$@\"\n",
-        commands, cases);
+        names, cases);
 }
 
-std::string fish_script(const CLI::App& app) {
+std::string fish_script(const std::vector<Command>& commands) {
     std::string script = "# fish completion for gemmatrace\n";
-    for (const CLI::App* command : commands_of(app)) {
-        script += fmt::format("complete -c gemmatrace -n __fish_use_subcommand -f -a {} -d '{}'\n", command->get_name(),
-                              without_quotes(command->get_description()));
-        for (const OptionText& option : options_of(*command)) {
+    for (const Command& command : commands) {
+        script += fmt::format("complete -c gemmatrace -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name,
+                              without_quotes(command.help));
+        for (const OptionText& option : options_of(command)) {
             script += fmt::format("complete -c gemmatrace -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
-                                  command->get_name(), option.name.substr(2), option.takes_value ? " -r" : "",
+                                  command.name, option.name.substr(2), option.takes_value ? " -r" : "",
                                   option.description);
         }
     }
@@ -132,11 +126,11 @@ std::string fish_script(const CLI::App& app) {
 
 int run_completion(const CompletionOptions& options) {
     if (options.shell == "bash") {
-        write_out(bash_script(*options.app));
+        write_out(bash_script(*options.commands));
     } else if (options.shell == "zsh") {
-        write_out(zsh_script(*options.app));
+        write_out(zsh_script(*options.commands));
     } else if (options.shell == "fish") {
-        write_out(fish_script(*options.app));
+        write_out(fish_script(*options.commands));
     } else {
         throw Error(ErrorCode::bad_request, fmt::format("there is no completion for the shell '{}'", options.shell),
                     {{"field", "SHELL"}}, "use bash, zsh or fish");
@@ -146,13 +140,16 @@ int run_completion(const CompletionOptions& options) {
 
 }  // namespace
 
-void add_completion_command(CLI::App& app, RunCommand& run) {
+Command completion_command(const std::vector<Command>& commands) {
     auto options = std::make_shared<CompletionOptions>();
-    options->app = &app;
-    CLI::App* command = app.add_subcommand("completion", "Print a completion script for a shell");
-    command->add_option("SHELL", options->shell, "bash, zsh or fish")->required()->type_name("");
-    command->footer(kExamples);
-    set_body(*command, run, options, run_completion);
+    options->commands = &commands;
+    Command command;
+    command.name = "completion";
+    command.help = "Print a completion script for a shell";
+    command.examples = kCompletionExamples;
+    command.options = {{"SHELL", &options->shell, "bash, zsh or fish"}};
+    command.run = [options] { return run_completion(*options); };
+    return command;
 }
 
 }  // namespace gemmatrace::cli

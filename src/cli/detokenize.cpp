@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/batch.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -13,7 +13,7 @@
 namespace gemmatrace::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDetokenizeExamples =
     "Examples:\n"
     "  echo 2,105,9259 | gemmatrace detokenize models/demo\n"
     "  echo '[2, 105, 9259]' | gemmatrace detokenize models/demo --json      {\"text\":\"...\"}\n"
@@ -54,19 +54,20 @@ int run_detokenize(const DetokenizeOptions& options) {
     return 0;
 }
 
+void describe(Command& command, DetokenizeOptions& options) {
+    command.options = {
+        checkpoint_argument(options.checkpoint),
+        {"--json", &options.is_json, "print {\"text\":\"...\"}"},
+        {"--skip-special", &options.skips_special, "leave control tokens out"},
+        {"--lines", &options.is_batch, "a batch: each input line is a JSON list, each output line its JSON"},
+    };
+    command.options.back().needs = "--json";
+}
+
 }  // namespace
 
-void add_detokenize_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<DetokenizeOptions>();
-    CLI::App* command = app.add_subcommand("detokenize", "Token ids to text, as Hugging Face tokenizers does it");
-    add_checkpoint_argument(*command, options->checkpoint);
-    auto* json = command->add_flag("--json", options->is_json, "print {\"text\":\"...\"}");
-    command->add_flag("--skip-special", options->skips_special, "leave control tokens out");
-    command
-        ->add_flag("--lines", options->is_batch, "a batch: each input line is a JSON list, each output line its JSON")
-        ->needs(json);
-    command->footer(kExamples);
-    set_body(*command, run, options, run_detokenize);
+Command detokenize_command() {
+    return make_command("detokenize", "Token ids to text, as Hugging Face tokenizers does it", kDetokenizeExamples, run_detokenize, describe);
 }
 
 }  // namespace gemmatrace::cli

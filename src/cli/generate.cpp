@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
 
-constexpr const char* kExamples =
+constexpr const char* kGenerateExamples =
     "Examples:\n"
     "  gemmatrace generate models/demo --chat \"What is the capital of France?\"\n"
     "  gemmatrace generate models/demo --prompt \"The opposite of hot is\" --max-tokens 8 --temperature 0\n"
@@ -276,48 +276,33 @@ int run_generate(const GenerateOptions& options) {
     return 0;
 }
 
+void describe(Command& command, GenerateOptions& options) {
+    add_model_options(command, options.model);
+    command.add("The prompt (one of them; without any, standard input as --prompt)",
+                {{"--prompt", &options.prompt, "raw text, after the BOS token", "TEXT", "", false, "",
+                  {"--chat", "--ids"}},
+                 {"--chat", &options.chat, "a user's message, through the chat template", "TEXT", "", false, "",
+                  {"--ids"}},
+                 {"--ids", &options.ids, "token ids, e.g. 2,105; needs no tokenizer", "LIST"},
+                 {"--system", &options.system, "a system message before --chat", "TEXT", "", false, "--chat"},
+                 {"--think", &options.is_thinking, "let the model think before it answers --chat", "", "", false,
+                  "--chat"}});
+    add_sampling_options(command, options.sampling);
+    command.add("Where to end",
+                {{"--max-tokens", &options.max_tokens, "at most N new tokens [256, or what the context leaves]", "N"},
+                 {"--stop", &options.stop_strings, "end before this text; may be given several times", "TEXT"},
+                 {"--ignore-eos", &options.ignores_eos, "end-of-text tokens do not end the text"}});
+    command.add("What to print",
+                {{"--json", &options.is_json, "one JSON object and nothing else on standard output"},
+                 {"--top-logits", &options.top_logits, "with --json: the K best logits of each step, uncapped", "K", "",
+                  false, "--json"},
+                 {"--raw", &options.keeps_control_tokens, "show control tokens and thinking as they come"}});
+}
+
 }  // namespace
 
-void add_generate_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<GenerateOptions>();
-    CLI::App* command = app.add_subcommand("generate", "One prompt in, the model's text out");
-    add_model_options(*command, options->model);
-    const std::string group = "The prompt (one of them; without any, standard input as --prompt)";
-    auto* prompt = command->add_option("--prompt", options->prompt, "raw text, after the BOS token");
-    auto* chat = command->add_option("--chat", options->chat, "a user's message, through the chat template");
-    auto* ids = command->add_option("--ids", options->ids, "token ids, e.g. 2,105; needs no tokenizer");
-    prompt->type_name("TEXT")->group(group)->excludes(chat)->excludes(ids);
-    chat->type_name("TEXT")->group(group)->excludes(ids);
-    ids->type_name("LIST")->group(group);
-    command->add_option("--system", options->system, "a system message before --chat")
-        ->type_name("TEXT")
-        ->group(group)
-        ->needs(chat);
-    command->add_flag("--think", options->is_thinking, "let the model think before it answers --chat")
-        ->group(group)
-        ->needs(chat);
-    add_sampling_options(*command, options->sampling);
-    const std::string ending = "Where to end";
-    command->add_option("--max-tokens", options->max_tokens, "at most N new tokens [256, or what the context leaves]")
-        ->type_name("N")
-        ->group(ending);
-    command->add_option("--stop", options->stop_strings, "end before this text; may be given several times")
-        ->type_name("TEXT")
-        ->type_size(1)
-        ->allow_extra_args(false)
-        ->group(ending);
-    command->add_flag("--ignore-eos", options->ignores_eos, "end-of-text tokens do not end the text")->group(ending);
-    const std::string output = "What to print";
-    auto* json = command->add_flag("--json", options->is_json, "one JSON object and nothing else on standard output");
-    json->group(output);
-    command->add_option("--top-logits", options->top_logits, "with --json: the K best logits of each step, uncapped")
-        ->type_name("K")
-        ->group(output)
-        ->needs(json);
-    command->add_flag("--raw", options->keeps_control_tokens, "show control tokens and thinking as they come")
-        ->group(output);
-    command->footer(kExamples);
-    set_body(*command, run, options, run_generate);
+Command generate_command() {
+    return make_command("generate", "One prompt in, the model's text out", kGenerateExamples, run_generate, describe);
 }
 
 }  // namespace gemmatrace::cli

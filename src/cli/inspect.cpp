@@ -10,7 +10,7 @@
 #include "checkpoint/ledger.h"
 #include "checkpoint/report.h"
 #include "checkpoint/tensor_store.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/layer_table.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kExamples =
+constexpr const char* kInspectExamples =
     "Examples:\n"
     "  gemmatrace inspect models/demo\n"
     "  gemmatrace inspect models/demo --json | jq .ignored\n"
@@ -127,15 +127,15 @@ int run_inspect(const InspectOptions& options) {
     return 0;
 }
 
+void describe(Command& command, InspectOptions& options) {
+    command.options = {checkpoint_argument(options.checkpoint),
+                       {"--json", &options.is_json, "everything as one JSON object"}};
+}
+
 }  // namespace
 
-void add_inspect_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<InspectOptions>();
-    CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds: layers, ledger, sizes");
-    add_checkpoint_argument(*command, options->checkpoint);
-    command->add_flag("--json", options->is_json, "everything as one JSON object");
-    command->footer(kExamples);
-    set_body(*command, run, options, run_inspect);
+Command inspect_command() {
+    return make_command("inspect", "What a checkpoint holds: layers, ledger, sizes", kInspectExamples, run_inspect, describe);
 }
 
 }  // namespace gemmatrace::cli

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <random>
 
 #include "base/error.h"
@@ -24,49 +23,29 @@ uint64_t random_seed() {
 
 }  // namespace
 
-void add_checkpoint_argument(CLI::App& command, std::filesystem::path& checkpoint) {
-    command.add_option("CHECKPOINT", checkpoint, "directory with config.json, the safetensors and tokenizer.json")
-        ->required()
-        ->type_name("");
+Option checkpoint_argument(std::filesystem::path& checkpoint) {
+    return {"CHECKPOINT", &checkpoint, "directory with config.json, the safetensors and tokenizer.json"};
 }
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
-    add_checkpoint_argument(command, options.checkpoint);
-    const std::string group = "How to compute (only --precision can change a token)";
-    command.add_option("--precision", options.precision, "bf16, rounding as Transformers does, or fp32, the judge")
-        ->type_name("bf16|fp32")
-        ->capture_default_str()
-        ->group(group);
-    command.add_option("--threads", options.threads, "threads to compute with; 0: one a core")
-        ->type_name("N")
-        ->capture_default_str()
-        ->group(group);
-    command.add_option("--isa", options.isa, "instruction set of the kernels")
-        ->type_name("auto|scalar|avx2|avx512")
-        ->capture_default_str()
-        ->group(group);
-    command.add_option("--chunk", options.chunk_tokens, "prompt tokens computed together")
-        ->type_name("N")
-        ->capture_default_str()
-        ->group(group);
+void add_model_options(Command& command, ModelOptions& options) {
+    command.options.push_back(checkpoint_argument(options.checkpoint));
+    constexpr bool kShowsDefault = true;
+    command.add(
+        "How to compute (only --precision can change a token)",
+        {{"--precision", &options.precision, "bf16, rounding as Transformers does, or fp32, the judge", "bf16|fp32", "",
+          kShowsDefault},
+         {"--threads", &options.threads, "threads to compute with; 0: one a core", "N", "", kShowsDefault},
+         {"--isa", &options.isa, "instruction set of the kernels", "auto|scalar|avx2|avx512", "", kShowsDefault},
+         {"--chunk", &options.chunk_tokens, "prompt tokens computed together", "N", "", kShowsDefault}});
 }
 
-void add_sampling_options(CLI::App& command, SamplingOptions& options) {
-    const std::string group = "Choosing tokens (defaults: the checkpoint's generation_config.json, else greedy)";
-    command.add_option("--temperature", options.temperature, "0: greedy; higher: more varied")
-        ->type_name("T")
-        ->group(group);
-    command.add_option("--top-k", options.top_k, "only the K most likely; 0: all")->type_name("K")->group(group);
-    command.add_option("--top-p", options.top_p, "only the most likely that together reach P")
-        ->type_name("P")
-        ->group(group);
-    command.add_option("--min-p", options.min_p, "only those at least P times as likely as the best")
-        ->type_name("P")
-        ->group(group);
-    command.add_option("--seed", options.seed, "repeats a sampled answer; drawn at random if not given")
-        ->check(CLI::NonNegativeNumber)
-        ->type_name("S")
-        ->group(group);
+void add_sampling_options(Command& command, SamplingOptions& options) {
+    command.add("Choosing tokens (defaults: the checkpoint's generation_config.json, else greedy)",
+                {{"--temperature", &options.temperature, "0: greedy; higher: more varied", "T"},
+                 {"--top-k", &options.top_k, "only the K most likely; 0: all", "K"},
+                 {"--top-p", &options.top_p, "only the most likely that together reach P", "P"},
+                 {"--min-p", &options.min_p, "only those at least P times as likely as the best", "P"},
+                 {"--seed", &options.seed, "repeats a sampled answer; drawn at random if not given", "S"}});
 }
 
 cpu::RunnerOptions runner_options(const ModelOptions& options) {

@@ -8,12 +8,9 @@
 #include <vector>
 
 #include "checkpoint/config.h"
+#include "cli/command.h"
 #include "cpu/runner.h"
 #include "engine/sampling_parameters.h"
-
-namespace CLI {
-class App;
-}
 
 namespace gemmatrace::cli {
 
@@ -36,11 +33,11 @@ struct SamplingOptions {
 };
 
 // The positional CHECKPOINT.
-void add_checkpoint_argument(CLI::App& command, std::filesystem::path& checkpoint);
+Option checkpoint_argument(std::filesystem::path& checkpoint);
 // CHECKPOINT, --precision, --isa, --threads, --chunk.
-void add_model_options(CLI::App& command, ModelOptions& options);
+void add_model_options(Command& command, ModelOptions& options);
 // --temperature, --top-k, --top-p, --min-p, --seed.
-void add_sampling_options(CLI::App& command, SamplingOptions& options);
+void add_sampling_options(Command& command, SamplingOptions& options);
 
 // Throws Error(bad_request) for a value out of range, Error(unsupported) for an instruction set this machine lacks.
 cpu::RunnerOptions runner_options(const ModelOptions& options);

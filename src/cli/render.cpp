@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/batch.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -15,7 +15,7 @@
 namespace gemmatrace::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRenderExamples =
     "Examples:\n"
     "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"add_generation_prompt\":true}' |\n"
     "      gemmatrace render models/demo\n"
@@ -85,18 +85,20 @@ int run_render(const RenderOptions& options) {
     return 0;
 }
 
+void describe(Command& command, RenderOptions& options) {
+    command.options = {
+        checkpoint_argument(options.checkpoint),
+        {"--json", &options.is_json, "print {\"text\":\"...\",\"ids\":[...]}"},
+        {"--lines", &options.is_batch, "a batch: each input line is a request, each output line JSON"},
+        {"--control-in-content", &options.allows_control_in_content,
+         "let control-token strings inside messages become control tokens"},
+    };
+}
+
 }  // namespace
 
-void add_render_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<RenderOptions>();
-    CLI::App* command = app.add_subcommand("render", "A conversation through the chat template: the exact prompt");
-    add_checkpoint_argument(*command, options->checkpoint);
-    command->add_flag("--json", options->is_json, "print {\"text\":\"...\",\"ids\":[...]}");
-    command->add_flag("--lines", options->is_batch, "a batch: each input line is a request, each output line JSON");
-    command->add_flag("--control-in-content", options->allows_control_in_content,
-                      "let control-token strings inside messages become control tokens");
-    command->footer(kExamples);
-    set_body(*command, run, options, run_render);
+Command render_command() {
+    return make_command("render", "A conversation through the chat template: the exact prompt", kRenderExamples, run_render, describe);
 }
 
 }  // namespace gemmatrace::cli

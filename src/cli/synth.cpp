@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "checkpoint/config.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "model/weight_plan.h"
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kShardBytes = size_t{48} << 30;
 constexpr const char* kNamePrefix = "model.language_model.";
 
-constexpr const char* kExamples =
+constexpr const char* kSynthExamples =
     "Examples:\n"
     "  gemmatrace synth --like E2B /tmp/e2b                       10.2 GB\n"
     "  gemmatrace synth --like 31B --layers 6 /tmp/part           the first layers only\n"
@@ -87,24 +87,20 @@ int run_synth(const SynthOptions& options) {
     return 0;
 }
 
+void describe(Command& command, SynthOptions& options) {
+    command.options = {
+        {"--like", &options.size, "the published size to copy", "E2B|E4B|12B|26B|31B"},
+        {"OUT", &options.directory, "directory to write; must not exist or be empty"},
+        {"--layers", &options.layers, "only the first N layers", "N"},
+        {"--seed", &options.seed, "seed of the random weights", "S", "", true},
+    };
+    command.required = {"--like"};
+}
+
 }  // namespace
 
-void add_synth_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<SynthOptions>();
-    CLI::App* command = app.add_subcommand("synth", "Write a full-size checkpoint of random weights");
-    command->add_option("--like", options->size, "the published size to copy")
-        ->required()
-        ->type_name("E2B|E4B|12B|26B|31B");
-    command->add_option("OUT", options->directory, "directory to write; must not exist or be empty")
-        ->required()
-        ->type_name("");
-    command->add_option("--layers", options->layers, "only the first N layers")->type_name("N");
-    command->add_option("--seed", options->seed, "seed of the random weights")
-        ->check(CLI::NonNegativeNumber)
-        ->type_name("S")
-        ->capture_default_str();
-    command->footer(kExamples);
-    set_body(*command, run, options, run_synth);
+Command synth_command() {
+    return make_command("synth", "Write a full-size checkpoint of random weights", kSynthExamples, run_synth, describe);
 }
 
 }  // namespace gemmatrace::cli

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "checkpoint/config.h"
 #include "cli/batch.h"
-#include "cli/command_body.h"
+#include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -17,7 +17,7 @@
 namespace gemmatrace::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTokenizeExamples =
     "Examples:\n"
     "  printf 'Hello, world' | gemmatrace tokenize models/demo\n"
     "  gemmatrace tokenize models/demo --json < page.html        {\"ids\":[...],\"tokens\":[...]}\n"
@@ -94,20 +94,21 @@ int run_tokenize(const TokenizeOptions& options) {
     return 0;
 }
 
+void describe(Command& command, TokenizeOptions& options) {
+    command.options = {
+        checkpoint_argument(options.checkpoint),
+        {"--json", &options.is_json, "print {\"ids\":[...],\"tokens\":[...]}"},
+        {"--plain", &options.is_plain, "control-token strings in the text stay text"},
+        {"--bos", &options.adds_bos, "put the BOS token first"},
+        {"--lines", &options.is_batch, "a batch: each input line is a JSON string, each output line its JSON"},
+    };
+    command.options.back().needs = "--json";
+}
+
 }  // namespace
 
-void add_tokenize_command(CLI::App& app, RunCommand& run) {
-    auto options = std::make_shared<TokenizeOptions>();
-    CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, as Hugging Face tokenizers does it");
-    add_checkpoint_argument(*command, options->checkpoint);
-    auto* json = command->add_flag("--json", options->is_json, "print {\"ids\":[...],\"tokens\":[...]}");
-    command->add_flag("--plain", options->is_plain, "control-token strings in the text stay text");
-    command->add_flag("--bos", options->adds_bos, "put the BOS token first");
-    command
-        ->add_flag("--lines", options->is_batch, "a batch: each input line is a JSON string, each output line its JSON")
-        ->needs(json);
-    command->footer(kExamples);
-    set_body(*command, run, options, run_tokenize);
+Command tokenize_command() {
+    return make_command("tokenize", "Text to token ids, as Hugging Face tokenizers does it", kTokenizeExamples, run_tokenize, describe);
 }
 
 }  // namespace gemmatrace::cli

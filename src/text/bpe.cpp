@@ -15,7 +15,7 @@ namespace gemmatrace::text {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-constexpr const char* kRemedy = "fetch tokenizer.json again; an interrupted download can leave such a file";
+constexpr const char* kMergesRemedy = "fetch tokenizer.json again; an interrupted download can leave such a file";
 
 // Spreads the bits of a pair of ids (the finaliser of MurmurHash3), because both ids are small numbers.
 size_t hash_of(int32_t left, int32_t right) {
@@ -30,7 +30,7 @@ int32_t required_id(const Vocabulary& vocabulary, std::string_view token, size_t
     const std::optional<int32_t> id = vocabulary.find_in_model(token);
     if (id) return *id;
     throw Error(ErrorCode::corrupt, "a merge needs a token that the vocabulary lacks",
-                {{"field", "model.merges"}, {"rank", std::to_string(rank)}, {"token", std::string(token)}}, kRemedy);
+                {{"field", "model.merges"}, {"rank", std::to_string(rank)}, {"token", std::string(token)}}, kMergesRemedy);
 }
 
 void append_symbol(std::vector<Bpe::Symbol>& symbols, int32_t id, bool is_content) {
@@ -44,7 +44,7 @@ void append_symbol(std::vector<Bpe::Symbol>& symbols, int32_t id, bool is_conten
 void MergeList::add(std::string_view left, std::string_view right) {
     if (text_.size() + left.size() + right.size() > std::numeric_limits<uint32_t>::max()) {
         throw Error(ErrorCode::corrupt, "the merges hold more than 4 GiB of text", {{"field", "model.merges"}},
-                    kRemedy);
+                    kMergesRemedy);
     }
     text_.append(left);
     ends_.push_back(static_cast<uint32_t>(text_.size()));
@@ -62,7 +62,7 @@ Bpe::Bpe(const Vocabulary& vocabulary, const MergeList& merges, const BpeSetting
     if (settings.unk_token) unk_id_ = vocabulary.find_in_model(*settings.unk_token);
     if (settings.unk_token && !unk_id_ && !has_all_bytes) {
         throw Error(ErrorCode::corrupt, "the unknown token is not in the vocabulary",
-                    {{"field", "model.unk_token"}, {"token", *settings.unk_token}}, kRemedy);
+                    {{"field", "model.unk_token"}, {"token", *settings.unk_token}}, kMergesRemedy);
     }
     entries_.resize(std::bit_ceil(2 * merges.size() + 2));
     results_.reserve(merges.size());

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "base/file_mapping.h"
 #include "base/json.h"
-#include "text/jinja_globals.h"
-#include "text/jinja_interpreter.h"
-#include "text/jinja_json.h"
-#include "text/jinja_parser.h"
+#include "text/jinja/globals.h"
+#include "text/jinja/interpreter.h"
+#include "text/jinja/json.h"
+#include "text/jinja/parser.h"
 
 namespace gemmatrace::text {
 

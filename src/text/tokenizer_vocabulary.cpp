@@ -12,7 +12,7 @@ namespace gemmatrace::text {
 namespace {
 
 constexpr size_t kFirstPlaces = 1024;
-constexpr const char* kRemedy = "fetch tokenizer.json again; if it stays so, the file was made wrongly";
+constexpr const char* kVocabularyRemedy = "fetch tokenizer.json again; if it stays so, the file was made wrongly";
 
 size_t hash_of(std::string_view token) { return std::hash<std::string_view>{}(token); }
 uint32_t tag_of(size_t hash) { return static_cast<uint32_t>(hash >> 32); }
@@ -43,18 +43,18 @@ void Vocabulary::grow() {
 void Vocabulary::add(std::string token, uint64_t id, bool is_of_model) {
     if (id >= static_cast<uint64_t>(kMaxSize)) {
         throw Error(ErrorCode::corrupt, fmt::format("the id {} of a token is above the {} allowed", id, kMaxSize - 1),
-                    {{"token", token}}, kRemedy);
+                    {{"token", token}}, kVocabularyRemedy);
     }
     if (contains(static_cast<int32_t>(id))) {
         throw Error(ErrorCode::corrupt, fmt::format("two tokens have the id {}", id),
-                    {{"token", tokens_[id]}, {"other_token", token}}, kRemedy);
+                    {{"token", tokens_[id]}, {"other_token", token}}, kVocabularyRemedy);
     }
     if (2 * (used_ + 1) > places_.size()) grow();
     const size_t hash = hash_of(token);
     Place& place = places_[place_of(token, hash)];
     if (place.id >= 0) {
         throw Error(ErrorCode::corrupt, fmt::format("the token is there twice, with ids {} and {}", place.id, id),
-                    {{"token", token}}, kRemedy);
+                    {{"token", token}}, kVocabularyRemedy);
     }
     if (id >= tokens_.size()) {
         tokens_.resize(id + 1);

@@ -27,7 +27,7 @@ void expect_refused(ErrorCode code, const std::string& key, const Json& value,
     });
 }
 
-void expect_corrupt(const std::string& key, const Json& value, const std::vector<std::string>& fragments = {}) {
+void expect_corrupt_field(const std::string& key, const Json& value, const std::vector<std::string>& fragments = {}) {
     expect_refused(ErrorCode::corrupt, key, value, fragments);
 }
 
@@ -37,39 +37,39 @@ TEST(ConfigRefusal, TypesAreAsStrictAsThoseOf513) {
           "global_head_dim", "intermediate_size", "sliding_window", "max_position_embeddings",
           "hidden_size_per_layer_input", "vocab_size_per_layer_input", "num_kv_shared_layers"}) {
         for (const Json& value : {Json("8"), Json(8.0), Json(true), Json(), Json::array(), Json::object()}) {
-            expect_corrupt(key, value, {"but an integer is expected"});
+            expect_corrupt_field(key, value, {"but an integer is expected"});
         }
     }
     for (const std::string key : {"attention_k_eq_v", "use_double_wide_mlp", "enable_moe_block", "attention_bias"}) {
-        for (const Json& value : {Json("true"), Json(1), Json()}) expect_corrupt(key, value, {"true or false"});
+        for (const Json& value : {Json("true"), Json(1), Json()}) expect_corrupt_field(key, value, {"true or false"});
     }
-    for (const Json& value : {Json(1), Json("1e-6"), Json()}) expect_corrupt("rms_norm_eps", value, {"decimal point"});
-    for (const Json& value : {Json(30), Json("30.0"), Json(true)}) expect_corrupt("final_logit_softcapping", value);
-    for (const Json& value : {Json(1.0), Json("1"), Json(false)}) expect_corrupt("pad_token_id", value);
-    for (const Json& value : {Json("a"), Json(7)}) expect_corrupt("rope_parameters", value);
-    expect_corrupt("hidden_activation", nullptr, {"a string is expected"});
-    expect_corrupt("layer_types", "full_attention");
-    expect_corrupt("use_bidirectional_attention", "yes", {"must be"});
+    for (const Json& value : {Json(1), Json("1e-6"), Json()}) expect_corrupt_field("rms_norm_eps", value, {"decimal point"});
+    for (const Json& value : {Json(30), Json("30.0"), Json(true)}) expect_corrupt_field("final_logit_softcapping", value);
+    for (const Json& value : {Json(1.0), Json("1"), Json(false)}) expect_corrupt_field("pad_token_id", value);
+    for (const Json& value : {Json("a"), Json(7)}) expect_corrupt_field("rope_parameters", value);
+    expect_corrupt_field("hidden_activation", nullptr, {"a string is expected"});
+    expect_corrupt_field("layer_types", "full_attention");
+    expect_corrupt_field("use_bidirectional_attention", "yes", {"must be"});
 }
 
 TEST(ConfigRefusal, NumbersOutOfBoundsAreNamedWithTheirBounds) {
     for (const std::string key : {"hidden_size", "vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim",
                                   "intermediate_size", "sliding_window", "vocab_size_per_layer_input"}) {
-        expect_corrupt(key, 0, {"outside 1 to 16777216"});
-        expect_corrupt(key, -1);
-        expect_corrupt(key, 16777217);
-        expect_corrupt(key, 9223372036854775807);
-        expect_corrupt(key, 18446744073709551615ULL);
+        expect_corrupt_field(key, 0, {"outside 1 to 16777216"});
+        expect_corrupt_field(key, -1);
+        expect_corrupt_field(key, 16777217);
+        expect_corrupt_field(key, 9223372036854775807);
+        expect_corrupt_field(key, 18446744073709551615ULL);
     }
-    expect_corrupt("num_hidden_layers", 0, {"outside 1 to 1024"});
-    expect_corrupt("num_hidden_layers", 1025);
-    expect_corrupt("max_position_embeddings", 0);
-    expect_corrupt("rms_norm_eps", 0.0);
-    expect_corrupt("rms_norm_eps", -1e-6);
-    expect_corrupt("final_logit_softcapping", 0.0);
-    expect_corrupt("final_logit_softcapping", -30.0);
-    expect_corrupt("hidden_size_per_layer_input", -1);
-    expect_corrupt("hidden_size_per_layer_input", 16777216, {"more than any model has"});
+    expect_corrupt_field("num_hidden_layers", 0, {"outside 1 to 1024"});
+    expect_corrupt_field("num_hidden_layers", 1025);
+    expect_corrupt_field("max_position_embeddings", 0);
+    expect_corrupt_field("rms_norm_eps", 0.0);
+    expect_corrupt_field("rms_norm_eps", -1e-6);
+    expect_corrupt_field("final_logit_softcapping", 0.0);
+    expect_corrupt_field("final_logit_softcapping", -30.0);
+    expect_corrupt_field("hidden_size_per_layer_input", -1);
+    expect_corrupt_field("hidden_size_per_layer_input", 16777216, {"more than any model has"});
 }
 
 TEST(ConfigRefusal, HeadsMustDivideAndHalve) {
@@ -89,7 +89,7 @@ TEST(ConfigRefusal, HeadsMustDivideAndHalve) {
 }
 
 TEST(ConfigRefusal, LayerTypesMustNameEveryLayer) {
-    expect_corrupt("layer_types", Json::array({"full_attention"}), {"a list of 35 names"});
+    expect_corrupt_field("layer_types", Json::array({"full_attention"}), {"a list of 35 names"});
     Json config = published_config("E2B");
     config["text_config"]["num_hidden_layers"] = 34;
     expect_error(ErrorCode::corrupt, {"layer_types", "a list of 34 names"},

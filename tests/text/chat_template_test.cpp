@@ -14,14 +14,14 @@
 namespace gemmatrace::text {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A folder that lasts as long as the test.
-class ChatTemplateFiles : public testing::Test {
+class ChatTemplateFiles : public ::testing::Test {
   protected:
     void SetUp() override {
-        const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-        folder_ = std::filesystem::path(testing::TempDir()) / (std::string("gemmatrace-") + info->name());
+        const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+        folder_ = std::filesystem::path(::testing::TempDir()) / (std::string("gemmatrace-") + info->name());
         std::filesystem::remove_all(folder_);
         std::filesystem::create_directories(folder_);
     }

@@ -1,7 +1,7 @@
 """Writes the renderer's character tables: what Python's str methods know about characters, taken from Python itself.
 
-Usage: python tools/crosscheck/template_unicode_tables.py classes > src/text/jinja_unicode_classes.cpp
-       python tools/crosscheck/template_unicode_tables.py case > src/text/jinja_unicode_case.cpp
+Usage: python tools/crosscheck/template_unicode_tables.py classes > src/text/jinja/unicode_classes.cpp
+       python tools/crosscheck/template_unicode_tables.py case > src/text/jinja/unicode_case.cpp
 Run it with the Python whose Unicode version the renderer shall follow (3.11: Unicode 14).
 """
 import sys
@@ -124,7 +124,7 @@ def main():
         return __doc__
     print(f"// Character {'classes' if which == 'classes' else 'case mappings'} of Unicode {unicodedata.unidata_version},"
           " written by tools/crosscheck/template_unicode_tables.py; do not edit.")
-    print('#include "text/jinja_unicode_data.h"\n')
+    print('#include "text/jinja/unicode_data.h"\n')
     print("namespace gemmatrace::text::jinja {\n\n// clang-format off")
     if which == "classes":
         for name, predicate in PREDICATES.items():
