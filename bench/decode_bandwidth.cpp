@@ -112,26 +112,28 @@ void run(const Options& options) {
         }
         const double speed = options.tokens / seconds_since(decode_start);
         ratios.push_back(speed * bytes / bandwidth);
-        fmt::print("round {}: memory {:.1f} GB/s, decode {:.2f} tokens/s = {:.1f} GB/s of weights, ratio {:.2f}\n", round + 1,
-                   bandwidth / 1e9, speed, speed * bytes / 1e9, ratios.back());
+        fmt::print("round {}: memory {:.1f} GB/s, decode {:.2f} tokens/s = {:.1f} GB/s of weights, ratio {:.2f}\n",
+                   round + 1, bandwidth / 1e9, speed, speed * bytes / 1e9, ratios.back());
     }
     std::sort(ratios.begin(), ratios.end());
-    fmt::print("decode / memory bandwidth, median of {} rounds: {:.2f} ({} threads, {}, {:.2f} GB a token)\n", options.rounds,
-               ratios[ratios.size() / 2], runner.threads(), cpu::isa_name(runner.isa()), bytes / 1e9);
+    fmt::print("decode / memory bandwidth, median of {} rounds: {:.2f} ({} threads, {}, {:.2f} GB a token)\n",
+               options.rounds, ratios[ratios.size() / 2], runner.threads(), cpu::isa_name(runner.isa()), bytes / 1e9);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
-                 "Make a full-size one with: gemmatrace synth --like E2B DIR");
+    CLI::App app(
+        "Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
+        "Make a full-size one with: gemmatrace synth --like E2B DIR");
     Options options;
     app.add_option("checkpoint", options.checkpoint, "checkpoint directory")->required();
     app.add_option("--threads", options.threads, "threads; 0: one a core");
     app.add_option("--rounds", options.rounds, "measurements in turns")->check(CLI::Range(1, 1000));
     app.add_option("--tokens", options.tokens, "tokens decoded a round")->check(CLI::Range(1, 1000));
     app.add_option("--context", options.context, "tokens of prompt before decoding")->check(CLI::Range(1, 1 << 20));
-    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")->check(CLI::Range(64, 65536));
+    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")
+        ->check(CLI::Range(64, 65536));
     CLI11_PARSE(app, argc, argv);
     try {
         run(options);

@@ -7,19 +7,32 @@ namespace gemmatrace {
 
 std::string_view error_code_name(ErrorCode code) {
     switch (code) {
-        case ErrorCode::bad_request: return "bad_request";
-        case ErrorCode::too_long: return "too_long";
-        case ErrorCode::not_found: return "not_found";
-        case ErrorCode::unsupported: return "unsupported";
-        case ErrorCode::mismatch: return "mismatch";
-        case ErrorCode::corrupt: return "corrupt";
-        case ErrorCode::overloaded: return "overloaded";
-        case ErrorCode::not_ready: return "not_ready";
-        case ErrorCode::resource: return "resource";
-        case ErrorCode::device: return "device";
-        case ErrorCode::timeout: return "timeout";
-        case ErrorCode::interrupted: return "interrupted";
-        case ErrorCode::internal: return "internal";
+        case ErrorCode::bad_request:
+            return "bad_request";
+        case ErrorCode::too_long:
+            return "too_long";
+        case ErrorCode::not_found:
+            return "not_found";
+        case ErrorCode::unsupported:
+            return "unsupported";
+        case ErrorCode::mismatch:
+            return "mismatch";
+        case ErrorCode::corrupt:
+            return "corrupt";
+        case ErrorCode::overloaded:
+            return "overloaded";
+        case ErrorCode::not_ready:
+            return "not_ready";
+        case ErrorCode::resource:
+            return "resource";
+        case ErrorCode::device:
+            return "device";
+        case ErrorCode::timeout:
+            return "timeout";
+        case ErrorCode::interrupted:
+            return "interrupted";
+        case ErrorCode::internal:
+            return "internal";
     }
     return "internal";
 }
@@ -27,18 +40,28 @@ std::string_view error_code_name(ErrorCode code) {
 int exit_status(ErrorCode code) {
     switch (code) {
         case ErrorCode::bad_request:
-        case ErrorCode::too_long: return 2;
-        case ErrorCode::not_found: return 3;
-        case ErrorCode::unsupported: return 4;
+        case ErrorCode::too_long:
+            return 2;
+        case ErrorCode::not_found:
+            return 3;
+        case ErrorCode::unsupported:
+            return 4;
         case ErrorCode::mismatch:
-        case ErrorCode::corrupt: return 5;
+        case ErrorCode::corrupt:
+            return 5;
         case ErrorCode::overloaded:
-        case ErrorCode::not_ready: return 6;
-        case ErrorCode::resource: return 7;
-        case ErrorCode::device: return 8;
-        case ErrorCode::timeout: return 9;
-        case ErrorCode::interrupted: return 130;
-        case ErrorCode::internal: return 70;
+        case ErrorCode::not_ready:
+            return 6;
+        case ErrorCode::resource:
+            return 7;
+        case ErrorCode::device:
+            return 8;
+        case ErrorCode::timeout:
+            return 9;
+        case ErrorCode::interrupted:
+            return 130;
+        case ErrorCode::internal:
+            return 70;
     }
     return 70;
 }
@@ -72,8 +95,7 @@ void Error::build_text() {
 void require(bool condition, std::string_view assumption, const char* file, int line) {
     if (condition) return;
     throw Error(ErrorCode::internal, fmt::format("an assumption of the program does not hold: {}", assumption),
-                {{"at", fmt::format("{}:{}", file, line)}},
-                "please report this with the command that led to it");
+                {{"at", fmt::format("{}:{}", file, line)}}, "please report this with the command that led to it");
 }
 
 }  // namespace gemmatrace

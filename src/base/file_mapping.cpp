@@ -77,7 +77,8 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
     const Descriptor descriptor(path);
     const size_t size = descriptor.size(path);
     if (size > limit_bytes) {
-        throw Error(ErrorCode::corrupt, fmt::format("the file has {} bytes, more than the {} allowed", size, limit_bytes),
+        throw Error(ErrorCode::corrupt,
+                    fmt::format("the file has {} bytes, more than the {} allowed", size, limit_bytes),
                     {{"file", path.string()}}, "check that this is the file its name says");
     }
     std::string content(size, '\0');

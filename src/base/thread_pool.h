@@ -21,8 +21,8 @@ class ThreadPool {
 
     int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-    // Calls work(thread, begin, end) once a thread with its contiguous share of [0, count); shares begin at multiples of
-    // `grain`. Returns when all are done; the first exception of a worker is rethrown here. Not reentrant.
+    // Calls work(thread, begin, end) once a thread with its contiguous share of [0, count); shares begin at multiples
+    // of `grain`. Returns when all are done; the first exception of a worker is rethrown here. Not reentrant.
     void parallel_for(int64_t count, int64_t grain, const std::function<void(int, int64_t, int64_t)>& work);
 
   private:

@@ -8,7 +8,7 @@ Utf8Step decode_utf8(std::string_view text, size_t at) {
     const unsigned char lead = byte_at(at);
     if (lead < 0x80) return {lead, 1, true, false};
     int length = 0;
-    unsigned char low = 0x80;   // bounds of the second byte, which exclude overlong forms and surrogates
+    unsigned char low = 0x80;  // bounds of the second byte, which exclude overlong forms and surrogates
     unsigned char high = 0xbf;
     char32_t value = 0;
     if (lead >= 0xc2 && lead <= 0xdf) {

@@ -10,9 +10,9 @@ namespace gemmatrace {
 // One step of decoding.
 struct Utf8Step {
     char32_t code_point = 0;
-    int length = 0;          // bytes taken; for an invalid sequence, the bytes one U+FFFD stands for
-    bool is_valid = false;   // false: ill-formed at this place
-    bool is_cut = false;     // ill-formed only because the text ends inside a sequence that began well
+    int length = 0;         // bytes taken; for an invalid sequence, the bytes one U+FFFD stands for
+    bool is_valid = false;  // false: ill-formed at this place
+    bool is_cut = false;    // ill-formed only because the text ends inside a sequence that began well
 };
 
 // Decodes the sequence at `at` (which must be below text.size()). Overlong forms, surrogates and values above U+10FFFF

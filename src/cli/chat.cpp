@@ -160,13 +160,12 @@ int run_chat(const ChatOptions& options) {
 
 void describe(Command& command, ChatOptions& options) {
     add_model_options(command, options.model);
-    command.add("The conversation",
-                {{"--once", &options.once, "ask this, print only the answer, and leave", "TEXT"},
-                 {"--system", &options.system, "a system message", "TEXT"},
-                 {"--think", &options.is_thinking, "let the model think before it answers"},
-                 {"--max-tokens", &options.max_tokens, "at most N tokens an answer", "N", "", true},
-                 {"--context", &options.context_tokens,
-                  "tokens of the whole conversation [the model's, as memory allows]", "N"}});
+    command.add("The conversation", {{"--once", &options.once, "ask this, print only the answer, and leave", "TEXT"},
+                                     {"--system", &options.system, "a system message", "TEXT"},
+                                     {"--think", &options.is_thinking, "let the model think before it answers"},
+                                     {"--max-tokens", &options.max_tokens, "at most N tokens an answer", "N", "", true},
+                                     {"--context", &options.context_tokens,
+                                      "tokens of the whole conversation [the model's, as memory allows]", "N"}});
     add_sampling_options(command, options.sampling);
 }
 

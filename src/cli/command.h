@@ -16,20 +16,19 @@ namespace gemmatrace::cli {
 
 // Where the value of an option goes; its type is what the option takes. A bool is a flag; a vector takes the option
 // several times; an optional stays empty when the option is not given.
-using OptionTarget =
-    std::variant<bool*, std::string*, std::filesystem::path*, int32_t*, int64_t*, uint64_t*, double*,
-                 std::optional<std::string>*, std::optional<int32_t>*, std::optional<int64_t>*,
-                 std::optional<uint64_t>*, std::optional<double>*, std::vector<std::string>*>;
+using OptionTarget = std::variant<bool*, std::string*, std::filesystem::path*, int32_t*, int64_t*, uint64_t*, double*,
+                                  std::optional<std::string>*, std::optional<int32_t>*, std::optional<int64_t>*,
+                                  std::optional<uint64_t>*, std::optional<double>*, std::vector<std::string>*>;
 
 struct Option {
     std::string name;  // "--max-tokens", or "CHECKPOINT" for an argument without a name
     OptionTarget target;
     std::string help;
-    std::string value_name;              // what help shows for the value: "N", "bf16|fp32"
-    std::string group;                   // heading in the help; empty: "Options"
-    bool shows_default = false;          // help shows the value that the target holds
-    std::string needs;                   // another option of the command that must be given too
-    std::vector<std::string> excludes;   // others that must not
+    std::string value_name = {};             // what help shows for the value: "N", "bf16|fp32"
+    std::string group = {};                  // heading in the help; empty: "Options"
+    bool shows_default = false;              // help shows the value that the target holds
+    std::string needs = {};                  // another option of the command that must be given too
+    std::vector<std::string> excludes = {};  // others that must not
 
     bool is_argument() const { return !name.starts_with("-"); }
     bool is_flag() const { return std::holds_alternative<bool*>(target); }

@@ -116,9 +116,9 @@ std::string fish_script(const std::vector<Command>& commands) {
         script += fmt::format("complete -c gemmatrace -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name,
                               without_quotes(command.help));
         for (const OptionText& option : options_of(command)) {
-            script += fmt::format("complete -c gemmatrace -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
-                                  command.name, option.name.substr(2), option.takes_value ? " -r" : "",
-                                  option.description);
+            script +=
+                fmt::format("complete -c gemmatrace -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
+                            command.name, option.name.substr(2), option.takes_value ? " -r" : "", option.description);
         }
     }
     return script;

@@ -67,7 +67,8 @@ void describe(Command& command, DetokenizeOptions& options) {
 }  // namespace
 
 Command detokenize_command() {
-    return make_command("detokenize", "Token ids to text, as Hugging Face tokenizers does it", kDetokenizeExamples, run_detokenize, describe);
+    return make_command("detokenize", "Token ids to text, as Hugging Face tokenizers does it", kDetokenizeExamples,
+                        run_detokenize, describe);
 }
 
 }  // namespace gemmatrace::cli

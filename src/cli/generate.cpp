@@ -278,15 +278,13 @@ int run_generate(const GenerateOptions& options) {
 
 void describe(Command& command, GenerateOptions& options) {
     add_model_options(command, options.model);
-    command.add("The prompt (one of them; without any, standard input as --prompt)",
-                {{"--prompt", &options.prompt, "raw text, after the BOS token", "TEXT", "", false, "",
-                  {"--chat", "--ids"}},
-                 {"--chat", &options.chat, "a user's message, through the chat template", "TEXT", "", false, "",
-                  {"--ids"}},
-                 {"--ids", &options.ids, "token ids, e.g. 2,105; needs no tokenizer", "LIST"},
-                 {"--system", &options.system, "a system message before --chat", "TEXT", "", false, "--chat"},
-                 {"--think", &options.is_thinking, "let the model think before it answers --chat", "", "", false,
-                  "--chat"}});
+    command.add(
+        "The prompt (one of them; without any, standard input as --prompt)",
+        {{"--prompt", &options.prompt, "raw text, after the BOS token", "TEXT", "", false, "", {"--chat", "--ids"}},
+         {"--chat", &options.chat, "a user's message, through the chat template", "TEXT", "", false, "", {"--ids"}},
+         {"--ids", &options.ids, "token ids, e.g. 2,105; needs no tokenizer", "LIST"},
+         {"--system", &options.system, "a system message before --chat", "TEXT", "", false, "--chat"},
+         {"--think", &options.is_thinking, "let the model think before it answers --chat", "", "", false, "--chat"}});
     add_sampling_options(command, options.sampling);
     command.add("Where to end",
                 {{"--max-tokens", &options.max_tokens, "at most N new tokens [256, or what the context leaves]", "N"},

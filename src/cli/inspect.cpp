@@ -135,7 +135,8 @@ void describe(Command& command, InspectOptions& options) {
 }  // namespace
 
 Command inspect_command() {
-    return make_command("inspect", "What a checkpoint holds: layers, ledger, sizes", kInspectExamples, run_inspect, describe);
+    return make_command("inspect", "What a checkpoint holds: layers, ledger, sizes", kInspectExamples, run_inspect,
+                        describe);
 }
 
 }  // namespace gemmatrace::cli

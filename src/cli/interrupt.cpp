@@ -24,7 +24,8 @@ void on_interrupt(int) {
     if (interrupt_flag != 0) _exit(exit_status(ErrorCode::interrupted));
     interrupt_flag = 1;
     const int saved_errno = errno;
-    if (wake_in >= 0) [[maybe_unused]] const ssize_t written = write(wake_in, "!", 1);
+    if (wake_in >= 0) [[maybe_unused]]
+        const ssize_t written = write(wake_in, "!", 1);
     errno = saved_errno;
 }
 

@@ -1,4 +1,5 @@
-// The program's entry: has the command line parsed and one command run, and turns whatever it throws into an exit status.
+// The program's entry: has the command line parsed and one command run, and turns whatever it throws into an exit
+// status.
 #include <csignal>
 
 #include <vector>

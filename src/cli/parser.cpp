@@ -67,7 +67,8 @@ int run_command_line(const ProgramText& text, const std::vector<Command>& comman
     for (const Command& command : commands) add_command(app, command);
 
     const auto find = [&](const std::string& name) {
-        return std::find_if(commands.begin(), commands.end(), [&](const auto& command) { return command.name == name; });
+        return std::find_if(commands.begin(), commands.end(),
+                            [&](const auto& command) { return command.name == name; });
     };
     if (argc > 1 && argv[1][0] != '-' && find(argv[1]) == commands.end()) {
         throw Error(ErrorCode::bad_request, std::string("there is no command '") + argv[1] + "'", {},

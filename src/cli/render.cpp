@@ -98,7 +98,8 @@ void describe(Command& command, RenderOptions& options) {
 }  // namespace
 
 Command render_command() {
-    return make_command("render", "A conversation through the chat template: the exact prompt", kRenderExamples, run_render, describe);
+    return make_command("render", "A conversation through the chat template: the exact prompt", kRenderExamples,
+                        run_render, describe);
 }
 
 }  // namespace gemmatrace::cli

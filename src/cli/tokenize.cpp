@@ -108,7 +108,8 @@ void describe(Command& command, TokenizeOptions& options) {
 }  // namespace
 
 Command tokenize_command() {
-    return make_command("tokenize", "Text to token ids, as Hugging Face tokenizers does it", kTokenizeExamples, run_tokenize, describe);
+    return make_command("tokenize", "Text to token ids, as Hugging Face tokenizers does it", kTokenizeExamples,
+                        run_tokenize, describe);
 }
 
 }  // namespace gemmatrace::cli

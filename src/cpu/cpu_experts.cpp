@@ -49,7 +49,8 @@ Routing CpuOps::route(Value router_logits, Weight per_expert_scale, int32_t top_
         const std::span<int32_t> chosen(routed_experts_.data() + at, count);
         const std::span<float> weights(routed_weights_.data() + at, count);
         top_experts(probabilities, chosen);
-        for (size_t place = 0; place < count; ++place) weights[place] = probabilities[static_cast<size_t>(chosen[place])];
+        for (size_t place = 0; place < count; ++place)
+            weights[place] = probabilities[static_cast<size_t>(chosen[place])];
         const float sum = sum_in_reference_order(weights);
         for (size_t place = 0; place < count; ++place) {
             weights[place] = weights[place] / sum * scales[static_cast<size_t>(chosen[place])];

@@ -105,8 +105,8 @@ void CpuOps::run_linear(const float* x, size_t x_stride, int32_t tokens, const W
     const int64_t skipped = expert * weight.rows * weight.columns;
     const auto run = [&](int, int64_t begin, int64_t end) {
         if (weight.bf16 != nullptr) {
-            kernels_.linear_bf16(x, x_stride, tokens, weight.bf16 + skipped, weight.columns, begin, end, out, out_stride,
-                                 round_);
+            kernels_.linear_bf16(x, x_stride, tokens, weight.bf16 + skipped, weight.columns, begin, end, out,
+                                 out_stride, round_);
         } else {
             kernels_.linear_f32(x, x_stride, tokens, weight.f32 + skipped, weight.columns, begin, end, out, out_stride,
                                 round_);

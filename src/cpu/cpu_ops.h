@@ -87,8 +87,8 @@ class CpuOps : public model::Ops {
     const float* row(model::Value value, int64_t index) const;
     float* row(model::Value value, int64_t index);
     void for_rows(int64_t rows, int64_t cost_per_row, const std::function<void(int, int64_t)>& work);
-    void run_linear(const float* x, size_t x_stride, int32_t tokens, const WeightData& weight, int64_t expert, float* out,
-                    size_t out_stride);
+    void run_linear(const float* x, size_t x_stride, int32_t tokens, const WeightData& weight, int64_t expert,
+                    float* out, size_t out_stride);
     void attend_head(Scratch& scratch, const float* q, const RowPlace& place, int32_t layer, int32_t kv_head,
                      const checkpoint::LayerSpec& spec, float* out);
     void run_expert(model::Value x, std::span<const Assignment> assigned, int64_t expert, const WeightData& gate_up,
@@ -107,15 +107,15 @@ class CpuOps : public model::Ops {
 
     std::vector<float> arena_;
     size_t arena_top_ = 0;
-    size_t layer_mark_ = 0;              // arena and matrices up to here outlive a layer
+    size_t layer_mark_ = 0;  // arena and matrices up to here outlive a layer
     size_t layer_matrices_ = 0;
-    model::Value streams_[2];            // two places that layers' outputs take turns in
+    model::Value streams_[2];  // two places that layers' outputs take turns in
     std::vector<Matrix> matrices_;
-    std::vector<Scratch> scratch_;       // one a thread
+    std::vector<Scratch> scratch_;  // one a thread
 
     std::vector<float> router_probabilities_;
-    std::vector<int32_t> routed_experts_;  // [tokens, top_k]
-    std::vector<float> routed_weights_;    // [tokens, top_k]
+    std::vector<int32_t> routed_experts_;               // [tokens, top_k]
+    std::vector<float> routed_weights_;                 // [tokens, top_k]
     std::vector<std::vector<Assignment>> assignments_;  // by expert
     LayerObserver observer_;
 };

@@ -14,8 +14,10 @@ namespace {
 bool has_isa(Isa isa) {
 #if defined(__x86_64__)
     switch (isa) {
-        case Isa::scalar: return true;
-        case Isa::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        case Isa::scalar:
+            return true;
+        case Isa::avx2:
+            return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
         case Isa::avx512:
             return has_isa(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -30,9 +32,12 @@ bool has_isa(Isa isa) {
 
 std::string_view isa_name(Isa isa) {
     switch (isa) {
-        case Isa::scalar: return "scalar";
-        case Isa::avx2: return "avx2";
-        case Isa::avx512: return "avx512";
+        case Isa::scalar:
+            return "scalar";
+        case Isa::avx2:
+            return "avx2";
+        case Isa::avx512:
+            return "avx512";
     }
     return "scalar";
 }
@@ -62,9 +67,15 @@ Isa parse_isa(std::string_view name) {
 const Kernels& kernels(Isa isa) {
     const Kernels* table = nullptr;
     switch (isa) {
-        case Isa::scalar: table = scalar_kernels(); break;
-        case Isa::avx2: table = avx2_kernels(); break;
-        case Isa::avx512: table = avx512_kernels(); break;
+        case Isa::scalar:
+            table = scalar_kernels();
+            break;
+        case Isa::avx2:
+            table = avx2_kernels();
+            break;
+        case Isa::avx512:
+            table = avx512_kernels();
+            break;
     }
     require(table != nullptr && has_isa(isa), "kernels are only asked for where they run");
     return *table;

@@ -12,8 +12,8 @@ namespace gemmatrace::cpu {
 //
 // dot64, for `linear` and `scores`: 64 interleaved fp32 sums, element k in sum k mod 64, folded 32, 16, 8, 4, 2, 1;
 // columns beyond the last multiple of 64 in groups of 16 into 8 further sums (k mod 8), folded and added; the last
-// columns mod 16 one by one. Steps are fused multiply-adds: a product of two bf16 is exact in fp32, so in bf16 they equal
-// a multiplication and an addition.
+// columns mod 16 one by one. Steps are fused multiply-adds: a product of two bf16 is exact in fp32, so in bf16 they
+// equal a multiplication and an addition.
 struct Kernels {
     // out[token * out_stride + row] = dot64(weight row, x row) for rows [row_begin, row_end); rounded to bf16 if asked.
     // x: [tokens, x_stride] floats; weights: [rows, columns], row-major.
@@ -25,11 +25,11 @@ struct Kernels {
     // out[key] = dot64(q, key row) for `count` keys, key_stride elements apart; rounded to bf16 if asked.
     void (*scores_bf16)(const float* q, const uint16_t* keys, size_t key_stride, int64_t count, int32_t head_dim,
                         float* out, bool round);
-    void (*scores_f32)(const float* q, const float* keys, size_t key_stride, int64_t count, int32_t head_dim, float* out,
-                       bool round);
+    void (*scores_f32)(const float* q, const float* keys, size_t key_stride, int64_t count, int32_t head_dim,
+                       float* out, bool round);
 
-    // Adds probabilities[key] * value row of `count` keys to four sums [4, head_dim]; the key at absolute position p goes
-    // to sum p mod 4, and first_position is that of the first key.
+    // Adds probabilities[key] * value row of `count` keys to four sums [4, head_dim]; the key at absolute position p
+    // goes to sum p mod 4, and first_position is that of the first key.
     void (*accumulate_bf16)(const float* probabilities, const uint16_t* values, size_t value_stride, int64_t count,
                             int32_t head_dim, int64_t first_position, float* sums);
     void (*accumulate_f32)(const float* probabilities, const float* values, size_t value_stride, int64_t count,

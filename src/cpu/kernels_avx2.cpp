@@ -12,7 +12,7 @@ struct Avx2 {
     using Register = __m256;
     static constexpr int kWidth = 8;
     static constexpr int kGroups = 8;
-    static constexpr int kTileRows = 3;      // 3 x 4 sums, 3 weights and 1 activation fill the 16 registers
+    static constexpr int kTileRows = 3;  // 3 x 4 sums, 3 weights and 1 activation fill the 16 registers
     static constexpr int kTileTokens = 4;
     static constexpr int kSumRegisters = 2;  // 4 sums of 2 registers, and values
 

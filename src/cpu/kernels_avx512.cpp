@@ -12,7 +12,7 @@ struct Avx512 {
     using Register = __m512;
     static constexpr int kWidth = 16;
     static constexpr int kGroups = 4;
-    static constexpr int kTileRows = 4;      // 4 x 6 sums, 4 weights and 1 activation of 32 registers
+    static constexpr int kTileRows = 4;  // 4 x 6 sums, 4 weights and 1 activation of 32 registers
     static constexpr int kTileTokens = 6;
     static constexpr int kSumRegisters = 4;  // 4 sums of 4 registers, and values
 

@@ -1,6 +1,6 @@
 // The vector kernels, written once over a register type; each instruction set's file gives that type and its own flags.
-// Included only by kernels_avx2.cpp and kernels_avx512.cpp. Everything here has internal linkage and no library function
-// is called, so that no code compiled with those flags can be linked into the rest of the program.
+// Included only by kernels_avx2.cpp and kernels_avx512.cpp. Everything here has internal linkage and no library
+// function is called, so that no code compiled with those flags can be linked into the rest of the program.
 #pragma once
 
 #include <immintrin.h>
@@ -37,15 +37,17 @@ inline __m256 round8(__m256 values) {
     const __m256i bits = _mm256_castps_si256(values);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i bumped = _mm256_add_epi32(bits, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd));
-    const __m256 rounded = _mm256_castsi256_ps(_mm256_and_si256(bumped, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+    const __m256 rounded =
+        _mm256_castsi256_ps(_mm256_and_si256(bumped, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
     return _mm256_blendv_ps(rounded, values, _mm256_cmp_ps(values, values, _CMP_UNORD_Q));
 }
 inline float round1(float value) { return _mm256_cvtss_f32(round8(_mm256_set1_ps(value))); }
 
 inline __m256 exp_of_distance8(__m256 distance) {
-    const __m256 q = _mm256_round_ps(_mm256_mul_ps(distance, _mm256_set1_ps(kLog2E)),
-                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256 r = _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2Low), _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2High), distance));
+    const __m256 q =
+        _mm256_round_ps(_mm256_mul_ps(distance, _mm256_set1_ps(kLog2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256 r =
+        _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2Low), _mm256_fmadd_ps(q, _mm256_set1_ps(-kLn2High), distance));
     __m256 u = _mm256_set1_ps(kExpPolynomial[0]);
     for (int term = 1; term < 6; ++term) u = _mm256_fmadd_ps(u, r, _mm256_set1_ps(kExpPolynomial[term]));
     const __m256 mantissa = _mm256_add_ps(_mm256_set1_ps(1.0F), _mm256_fmadd_ps(_mm256_mul_ps(r, r), u, r));
@@ -59,9 +61,7 @@ inline __m256 exp_of_distance8(__m256 distance) {
     return _mm256_and_ps(value, _mm256_cmp_ps(distance, _mm256_set1_ps(kExpFloor), _CMP_GE_OQ));
 }
 
-inline float exp_of_distance1(float distance) {
-    return _mm256_cvtss_f32(exp_of_distance8(_mm256_set1_ps(distance)));
-}
+inline float exp_of_distance1(float distance) { return _mm256_cvtss_f32(exp_of_distance8(_mm256_set1_ps(distance))); }
 
 inline void softmax_simd(float* scores, int64_t count, bool round) {
     __m256 largest = _mm256_set1_ps(-__builtin_inff());
@@ -150,7 +150,8 @@ void tile(const float* x, size_t x_stride, const Element* weights, int64_t colum
     }
     for (int row = 0; row < kRows; ++row) {
         for (int token = 0; token < kTokens; ++token) {
-            const float sum = add_tail(fold64<V>(groups[row][token]), x + token * x_stride, weights + row * columns, columns);
+            const float sum =
+                add_tail(fold64<V>(groups[row][token]), x + token * x_stride, weights + row * columns, columns);
             out[token * out_stride + row] = round ? round1(sum) : sum;
         }
     }
@@ -166,8 +167,8 @@ void row_block(const float* x, size_t x_stride, int32_t tokens, const Element* w
                                                 out + token * out_stride, out_stride, round);
     }
     for (; token + 2 <= tokens; token += 2) {
-        tile<V, Element, kRows, 2>(x + token * x_stride, x_stride, weights, columns, out + token * out_stride, out_stride,
-                                   round);
+        tile<V, Element, kRows, 2>(x + token * x_stride, x_stride, weights, columns, out + token * out_stride,
+                                   out_stride, round);
     }
     for (; token < tokens; ++token) {
         for (int row = 0; row < kRows; ++row) {
@@ -209,9 +210,10 @@ void accumulate_columns(const float* probabilities, const Element* values, size_
                         int32_t head_dim, int64_t first_position, float* sums) {
     typename V::Register block[4][kRegisters];
     for (int sum = 0; sum < 4; ++sum) {
-        for (int part = 0; part < kRegisters; ++part) block[sum][part] = V::load(sums + sum * head_dim + part * V::kWidth);
+        for (int part = 0; part < kRegisters; ++part)
+            block[sum][part] = V::load(sums + sum * head_dim + part * V::kWidth);
     }
-    const auto add_key = [&](int64_t key, typename V::Register (&sum)[kRegisters]) {
+    const auto add_key = [&](int64_t key, typename V::Register(&sum)[kRegisters]) {
         const typename V::Register probability = V::broadcast(probabilities[key]);
         const Element* value = values + key * value_stride;
         for (int part = 0; part < kRegisters; ++part) {
@@ -228,7 +230,8 @@ void accumulate_columns(const float* probabilities, const Element* values, size_
     }
     for (; key < count; ++key) add_key(key, block[(first_position + key) % 4]);
     for (int sum = 0; sum < 4; ++sum) {
-        for (int part = 0; part < kRegisters; ++part) V::store(sums + sum * head_dim + part * V::kWidth, block[sum][part]);
+        for (int part = 0; part < kRegisters; ++part)
+            V::store(sums + sum * head_dim + part * V::kWidth, block[sum][part]);
     }
 }
 
@@ -255,8 +258,14 @@ void accumulate_simd(const float* probabilities, const Element* values, size_t v
 
 template <typename V>
 constexpr Kernels simd_table() {
-    return {linear_simd<V, uint16_t>,     linear_simd<V, float>,     scores_simd<V, uint16_t>, scores_simd<V, float>,
-            accumulate_simd<V, uint16_t>, accumulate_simd<V, float>, softmax_simd,             exp_of_distance1};
+    return {linear_simd<V, uint16_t>,
+            linear_simd<V, float>,
+            scores_simd<V, uint16_t>,
+            scores_simd<V, float>,
+            accumulate_simd<V, uint16_t>,
+            accumulate_simd<V, float>,
+            softmax_simd,
+            exp_of_distance1};
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ float sum_in_reference_order(std::span<const float> values) {
     return total;
 }
 
-void rms_norm_row(std::span<const float> x, std::span<const float> weight, float eps, bool round, std::span<float> scratch,
-                  float* out) {
+void rms_norm_row(std::span<const float> x, std::span<const float> weight, float eps, bool round,
+                  std::span<float> scratch, float* out) {
     for (size_t column = 0; column < x.size(); ++column) scratch[column] = x[column] * x[column];
     const float mean = sum_in_reference_order(scratch.first(x.size())) / static_cast<float>(x.size());
     const float factor = 1.0F / std::sqrt(mean + eps);

@@ -8,18 +8,18 @@
 
 namespace gemmatrace::cpu {
 
-// Sum of the values in the order of torch's vectorised fp32 sum: 8-wide vectors dealt to 4 sums, each spilled to a second
-// level after every 16 rounds, to a third after 256; then levels, left-over vectors, sums, left-over elements and lanes.
-// Fewer than 8 values are dealt to 4 sums (left-over ones to the first), added in order.
+// Sum of the values in the order of torch's vectorised fp32 sum: 8-wide vectors dealt to 4 sums, each spilled to a
+// second level after every 16 rounds, to a third after 256; then levels, left-over vectors, sums, left-over elements
+// and lanes. Fewer than 8 values are dealt to 4 sums (left-over ones to the first), added in order.
 float sum_in_reference_order(std::span<const float> values);
 
-// Sum of a token's products over its experts, best first, as torch sums over a dimension that is not the last: in order,
-// spilled to a second level after every 16; in the columns beyond the last multiple of 32 dealt to 4 sums.
+// Sum of a token's products over its experts, best first, as torch sums over a dimension that is not the last: in
+// order, spilled to a second level after every 16; in the columns beyond the last multiple of 32 dealt to 4 sums.
 float sum_over_experts(std::span<const float> products, bool is_left_over_column);
 
 // out = R(x / sqrt(mean(x^2) + eps) * weight); weight may be empty. scratch: as long as x. out may be x.
-void rms_norm_row(std::span<const float> x, std::span<const float> weight, float eps, bool round, std::span<float> scratch,
-                  float* out);
+void rms_norm_row(std::span<const float> x, std::span<const float> weight, float eps, bool round,
+                  std::span<float> scratch, float* out);
 
 // out = R(R(x cos) + R(rotate_half(x) sin)) of one head.
 void rope_head(const float* x, std::span<const float> cosines, std::span<const float> sines, bool round, float* out);

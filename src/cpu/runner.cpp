@@ -34,9 +34,9 @@ struct Runner::Data {
           config(checkpoint::load_config(directory)),
           store(checkpoint::TensorStore::open(directory)),
           weights(store, config, asked.precision),
-          inputs(config, asked.precision, weights.table(weights.handles().embedding),
-                 weights.handles().ple_embedding ? weights.table(*weights.handles().ple_embedding)
-                                                 : model::TableView{}),
+          inputs(
+              config, asked.precision, weights.table(weights.handles().embedding),
+              weights.handles().ple_embedding ? weights.table(*weights.handles().ple_embedding) : model::TableView{}),
           isa(asked.isa.value_or(best_isa())),
           pool(asked.threads > 0 ? asked.threads : usable_cores()),
           ops(config, weights, kernels(isa), pool, asked.precision) {}
@@ -68,8 +68,8 @@ void Runner::Data::check_ids(std::span<const int32_t> ids) const {
     const int64_t known = config.ple_dim > 0 ? std::min(config.vocab_size, config.ple_vocab_size) : config.vocab_size;
     for (const int32_t id : ids) {
         if (id >= 0 && id < known) continue;
-        throw Error(ErrorCode::bad_request, fmt::format("token id {} is not in the vocabulary of {} tokens", id, known), {},
-                    "use the ids of this checkpoint's own tokenizer (`gemmatrace tokenize`)");
+        throw Error(ErrorCode::bad_request, fmt::format("token id {} is not in the vocabulary of {} tokens", id, known),
+                    {}, "use the ids of this checkpoint's own tokenizer (`gemmatrace tokenize`)");
     }
 }
 
@@ -81,8 +81,7 @@ void Runner::Data::check_room(const Slot& slot, size_t tokens) const {
                 "shorten the prompt or ask for fewer tokens");
 }
 
-void Runner::Data::step(std::span<const int32_t> ids, std::span<const RowPlace> rows,
-                        std::span<const int32_t> wanted) {
+void Runner::Data::step(std::span<const int32_t> ids, std::span<const RowPlace> rows, std::span<const int32_t> wanted) {
     positions.clear();
     for (const auto& row : rows) positions.push_back(row.position);
     inputs.build(ids, positions, step_inputs);
@@ -128,8 +127,8 @@ Slot Runner::new_slot(int64_t capacity_tokens) const {
                     {}, "shorten the prompt or ask for fewer tokens");
     }
     require(capacity_tokens > 0, "a slot holds at least one token");
-    return Slot(std::make_unique<Slot::Data>(Slot::Data{
-        KvCache(data_->config, data_->options.precision, capacity_tokens, data_->options.chunk_tokens)}));
+    return Slot(std::make_unique<Slot::Data>(
+        Slot::Data{KvCache(data_->config, data_->options.precision, capacity_tokens, data_->options.chunk_tokens)}));
 }
 
 size_t Runner::slot_bytes(int64_t capacity_tokens) const {
@@ -186,10 +185,10 @@ void Runner::set_layer_observer(LayerObserver observer) {
         data_->ops.set_layer_observer(nullptr);
         return;
     }
-    data_->ops.set_layer_observer([data = data_.get(), observer = std::move(observer)](
-                                      int32_t layer, std::span<const float> values) {
-        observer(layer, data->positions.front(), values);
-    });
+    data_->ops.set_layer_observer(
+        [data = data_.get(), observer = std::move(observer)](int32_t layer, std::span<const float> values) {
+            observer(layer, data->positions.front(), values);
+        });
 }
 
 void Runner::set_logits_observer(LogitsObserver observer) { data_->logits_observer = std::move(observer); }

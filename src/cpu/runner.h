@@ -17,9 +17,9 @@ namespace gemmatrace::cpu {
 
 struct RunnerOptions {
     model::Precision precision = model::Precision::bf16;
-    int threads = 0;                 // 0: one a core the process may use
-    std::optional<Isa> isa;          // nothing: the best of this machine
-    int32_t chunk_tokens = 128;      // prompt tokens computed together; changes no bit of any result
+    int threads = 0;             // 0: one a core the process may use
+    std::optional<Isa> isa;      // nothing: the best of this machine
+    int32_t chunk_tokens = 128;  // prompt tokens computed together; changes no bit of any result
 };
 
 // The keys and values of one sequence. Created by Runner::new_slot; belongs to that runner.

@@ -20,12 +20,12 @@ namespace gemmatrace::cpu {
 struct WeightData {
     const uint16_t* bf16 = nullptr;
     const float* f32 = nullptr;
-    int64_t rows = 0;     // of one expert where there are several
+    int64_t rows = 0;  // of one expert where there are several
     int64_t columns = 0;
 };
 
-// All slots of a model. Matrices stored in the type that is computed with stay in the mapping; others are converted once
-// (f16 and f32 to bf16 in that precision, f16 to f32 in fp32). Vectors are small and always kept as floats.
+// All slots of a model. Matrices stored in the type that is computed with stay in the mapping; others are converted
+// once (f16 and f32 to bf16 in that precision, f16 to f32 in fp32). Vectors are small and always kept as floats.
 class Weights {
   public:
     // Binds every slot through the ledger and closes it: throws its errors.

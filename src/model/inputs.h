@@ -21,9 +21,9 @@ struct TableView {
 // The inputs of one step. Rows are tokens in the order they were given.
 struct StepInputs {
     int32_t tokens = 0;
-    std::vector<int64_t> positions;                 // [tokens], absolute, from 0
-    std::vector<float> embeddings;                  // [tokens, hidden]
-    std::vector<float> per_layer_rows;              // [tokens, layers * ple_dim]
+    std::vector<int64_t> positions;                     // [tokens], absolute, from 0
+    std::vector<float> embeddings;                      // [tokens, hidden]
+    std::vector<float> per_layer_rows;                  // [tokens, layers * ple_dim]
     std::vector<float> sliding_cosines, sliding_sines;  // [tokens, head_dim of sliding layers]
     std::vector<float> full_cosines, full_sines;        // [tokens, head_dim of full layers]
 };

@@ -37,8 +37,8 @@ class Ops {
     virtual ~Ops() = default;
 
     // --- host inputs of the step (model/inputs.h) ---
-    virtual Value embeddings() = 0;       // scaled embedding rows [tokens, hidden_size]
-    virtual Value per_layer_rows() = 0;   // scaled rows of the per-layer table [tokens, layers * ple_dim]
+    virtual Value embeddings() = 0;      // scaled embedding rows [tokens, hidden_size]
+    virtual Value per_layer_rows() = 0;  // scaled rows of the per-layer table [tokens, layers * ple_dim]
 
     // --- arithmetic ---
     // R(W x); the sum over columns in fp32, in the order of table 2.10. A row weight's partial sums over ranks are
@@ -50,9 +50,9 @@ class Ops {
     virtual Value rope(Value x, checkpoint::AttentionKind kind, int32_t head_dim) = 0;
     // R(R(gelu_tanh(gate)) * up).
     virtual Value gelu_mul(Value gate, Value up) = 0;
-    virtual Value add(Value a, Value b) = 0;                  // R(a + b)
-    virtual Value scale(Value x, double factor) = 0;          // R(x * float(factor)); the factor itself is not rounded to bf16
-    virtual Value multiply(Value x, Weight weight) = 0;       // R(x * w), w: [columns] or [1]
+    virtual Value add(Value a, Value b) = 0;          // R(a + b)
+    virtual Value scale(Value x, double factor) = 0;  // R(x * float(factor)); the factor itself is not rounded to bf16
+    virtual Value multiply(Value x, Weight weight) = 0;                // R(x * w), w: [columns] or [1]
     virtual Value columns(Value x, int32_t first, int32_t count) = 0;  // a part of every row
 
     // --- attention ---

@@ -1,5 +1,5 @@
-// Frequencies from the reference's own power; cosine and sine correctly rounded, which after rounding to bf16 equals the
-// reference's (all positions below 2,954; beyond, a handful of the millions of entries differ by one bf16 step).
+// Frequencies from the reference's own power; cosine and sine correctly rounded, which after rounding to bf16 equals
+// the reference's (all positions below 2,954; beyond, a handful of the millions of entries differ by one bf16 step).
 #include "model/rope.h"
 
 #include <cmath>
@@ -22,8 +22,8 @@ std::vector<float> inverse_frequencies(const checkpoint::RopeSpec& rope, int32_t
     return frequencies;
 }
 
-void rope_row(std::span<const float> inverse_frequencies, int64_t position, Precision precision, std::span<float> cosines,
-              std::span<float> sines) {
+void rope_row(std::span<const float> inverse_frequencies, int64_t position, Precision precision,
+              std::span<float> cosines, std::span<float> sines) {
     const size_t half = inverse_frequencies.size();
     for (size_t pair = 0; pair < half; ++pair) {
         const auto angle = static_cast<double>(inverse_frequencies[pair] * static_cast<float>(position));

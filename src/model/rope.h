@@ -15,7 +15,7 @@ std::vector<float> inverse_frequencies(const checkpoint::RopeSpec& rope, int32_t
 
 // Cosines and sines of one position, [head_dim] each: the pair's value at i and again at i + head_dim / 2, rounded to
 // bf16 in that precision.
-void rope_row(std::span<const float> inverse_frequencies, int64_t position, Precision precision, std::span<float> cosines,
-              std::span<float> sines);
+void rope_row(std::span<const float> inverse_frequencies, int64_t position, Precision precision,
+              std::span<float> cosines, std::span<float> sines);
 
 }  // namespace gemmatrace::model

@@ -50,8 +50,8 @@ LayerWeights::Moe plan_moe(Planner& planner, const std::string& prefix, const ch
     moe.router_proj = planner.add(prefix + "router.proj.weight", {spec.experts, hidden}, WeightRole::replicated);
     moe.per_expert_scale = planner.vector(prefix + "router.per_expert_scale", spec.experts);
     moe.pre_norm = planner.vector(prefix + "pre_feedforward_layernorm_2.weight", hidden);
-    moe.gate_up = planner.add(prefix + "experts.gate_up_proj", {spec.experts, 2 * int64_t{spec.ff}, hidden},
-                              WeightRole::expert);
+    moe.gate_up =
+        planner.add(prefix + "experts.gate_up_proj", {spec.experts, 2 * int64_t{spec.ff}, hidden}, WeightRole::expert);
     moe.down = planner.add(prefix + "experts.down_proj", {spec.experts, hidden, spec.ff}, WeightRole::expert);
     moe.post_dense_norm = planner.vector(prefix + "post_feedforward_layernorm_1.weight", hidden);
     moe.post_norm = planner.vector(prefix + "post_feedforward_layernorm_2.weight", hidden);
@@ -73,10 +73,10 @@ LayerWeights plan_layer(Planner& planner, const ModelConfig& config, size_t laye
     if (spec.moe) weights.moe = plan_moe(planner, prefix, *spec.moe, hidden);
     weights.post_feedforward_norm = planner.vector(prefix + "post_feedforward_layernorm.weight", hidden);
     if (config.ple_dim > 0) {
-        weights.ple_gate = planner.add(prefix + "per_layer_input_gate.weight", {config.ple_dim, hidden},
-                                       WeightRole::replicated);
-        weights.ple_projection = planner.add(prefix + "per_layer_projection.weight", {hidden, config.ple_dim},
-                                             WeightRole::replicated);
+        weights.ple_gate =
+            planner.add(prefix + "per_layer_input_gate.weight", {config.ple_dim, hidden}, WeightRole::replicated);
+        weights.ple_projection =
+            planner.add(prefix + "per_layer_projection.weight", {hidden, config.ple_dim}, WeightRole::replicated);
         weights.post_ple_norm = planner.vector(prefix + "post_per_layer_input_norm.weight", hidden);
     }
     weights.layer_scalar = planner.vector(prefix + "layer_scalar", 1);
@@ -93,10 +93,10 @@ WeightPlan plan_weights(const ModelConfig& config, bool with_untied_head) {
     weights.embedding = planner.add("embed_tokens.weight", {config.vocab_size, hidden}, WeightRole::vocabulary);
     if (config.ple_dim > 0) {
         const int64_t width = int64_t{config.ple_dim} * static_cast<int64_t>(config.layers.size());
-        weights.ple_embedding = planner.add("embed_tokens_per_layer.weight", {config.ple_vocab_size, width},
-                                            WeightRole::host_table);
-        weights.ple_model_projection = planner.add("per_layer_model_projection.weight", {width, hidden},
-                                                   WeightRole::replicated);
+        weights.ple_embedding =
+            planner.add("embed_tokens_per_layer.weight", {config.ple_vocab_size, width}, WeightRole::host_table);
+        weights.ple_model_projection =
+            planner.add("per_layer_model_projection.weight", {width, hidden}, WeightRole::replicated);
         weights.ple_projection_norm = planner.vector("per_layer_projection_norm.weight", config.ple_dim);
     }
     for (size_t layer = 0; layer < config.layers.size(); ++layer) {

@@ -36,12 +36,12 @@ struct Weight {
 // The handles of one layer; those a layer does not have are empty.
 struct LayerWeights {
     Weight input_norm, post_attention_norm, pre_feedforward_norm, post_feedforward_norm;  // [hidden]
-    Weight q_proj, o_proj;                                   // [q_heads * head_dim, hidden], and the reverse
-    Weight q_norm;                                           // [head_dim]
-    std::optional<Weight> k_proj, v_proj, k_norm;            // [kv_heads * head_dim, hidden] twice, [head_dim]
-    Weight gate_proj, up_proj, down_proj;                    // [ff, hidden] twice, [hidden, ff]
+    Weight q_proj, o_proj;                                          // [q_heads * head_dim, hidden], and the reverse
+    Weight q_norm;                                                  // [head_dim]
+    std::optional<Weight> k_proj, v_proj, k_norm;                   // [kv_heads * head_dim, hidden] twice, [head_dim]
+    Weight gate_proj, up_proj, down_proj;                           // [ff, hidden] twice, [hidden, ff]
     std::optional<Weight> ple_gate, ple_projection, post_ple_norm;  // [ple_dim, hidden], [hidden, ple_dim], [hidden]
-    Weight layer_scalar;                                     // [1]
+    Weight layer_scalar;                                            // [1]
 
     struct Moe {
         Weight router_scale, router_proj, per_expert_scale;  // [hidden], [experts, hidden], [experts]
@@ -53,13 +53,13 @@ struct LayerWeights {
 
 // The handles of the whole model. The head is the embedding unless the checkpoint stores another one.
 struct ModelWeights {
-    Weight embedding;                                        // [vocab, hidden]
-    std::optional<Weight> ple_embedding;                     // [ple_vocab, layers * ple_dim]
-    std::optional<Weight> ple_model_projection;              // [layers * ple_dim, hidden]
-    std::optional<Weight> ple_projection_norm;               // [ple_dim]
+    Weight embedding;                            // [vocab, hidden]
+    std::optional<Weight> ple_embedding;         // [ple_vocab, layers * ple_dim]
+    std::optional<Weight> ple_model_projection;  // [layers * ple_dim, hidden]
+    std::optional<Weight> ple_projection_norm;   // [ple_dim]
     std::vector<LayerWeights> layers;
-    Weight norm;                                             // [hidden]
-    Weight head;                                             // [vocab, hidden]
+    Weight norm;  // [hidden]
+    Weight head;  // [vocab, hidden]
 };
 
 struct WeightPlan {
@@ -67,8 +67,8 @@ struct WeightPlan {
     ModelWeights weights;
 };
 
-// Lays out the slots of a model. with_untied_head adds the slot "lm_head.weight" (named without any prefix) and makes it
-// the head. Source of names and shapes: gemma4.md 3.1.
+// Lays out the slots of a model. with_untied_head adds the slot "lm_head.weight" (named without any prefix) and makes
+// it the head. Source of names and shapes: gemma4.md 3.1.
 WeightPlan plan_weights(const checkpoint::ModelConfig& config, bool with_untied_head);
 
 // The slots alone, with a tied head: what a checkpoint of this config stores.

@@ -30,7 +30,8 @@ int32_t required_id(const Vocabulary& vocabulary, std::string_view token, size_t
     const std::optional<int32_t> id = vocabulary.find_in_model(token);
     if (id) return *id;
     throw Error(ErrorCode::corrupt, "a merge needs a token that the vocabulary lacks",
-                {{"field", "model.merges"}, {"rank", std::to_string(rank)}, {"token", std::string(token)}}, kMergesRemedy);
+                {{"field", "model.merges"}, {"rank", std::to_string(rank)}, {"token", std::string(token)}},
+                kMergesRemedy);
 }
 
 void append_symbol(std::vector<Bpe::Symbol>& symbols, int32_t id, bool is_content) {

@@ -36,9 +36,11 @@ TEST(ThreadPool, RunsManyShortRounds) {
 
 TEST(ThreadPool, RethrowsWhatAWorkerThrewAndGoesOn) {
     ThreadPool pool(2);
-    EXPECT_THROW(pool.parallel_for(2, 1, [](int, int64_t begin, int64_t) {
-        if (begin == 1) throw std::runtime_error("from a worker");
-    }), std::runtime_error);
+    EXPECT_THROW(pool.parallel_for(2, 1,
+                                   [](int, int64_t begin, int64_t) {
+                                       if (begin == 1) throw std::runtime_error("from a worker");
+                                   }),
+                 std::runtime_error);
     int64_t seen = 0;
     pool.parallel_for(1, 1, [&](int, int64_t, int64_t end) { seen = end; });
     EXPECT_EQ(seen, 1);

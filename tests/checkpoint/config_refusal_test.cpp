@@ -43,8 +43,10 @@ TEST(ConfigRefusal, TypesAreAsStrictAsThoseOf513) {
     for (const std::string key : {"attention_k_eq_v", "use_double_wide_mlp", "enable_moe_block", "attention_bias"}) {
         for (const Json& value : {Json("true"), Json(1), Json()}) expect_corrupt_field(key, value, {"true or false"});
     }
-    for (const Json& value : {Json(1), Json("1e-6"), Json()}) expect_corrupt_field("rms_norm_eps", value, {"decimal point"});
-    for (const Json& value : {Json(30), Json("30.0"), Json(true)}) expect_corrupt_field("final_logit_softcapping", value);
+    for (const Json& value : {Json(1), Json("1e-6"), Json()})
+        expect_corrupt_field("rms_norm_eps", value, {"decimal point"});
+    for (const Json& value : {Json(30), Json("30.0"), Json(true)})
+        expect_corrupt_field("final_logit_softcapping", value);
     for (const Json& value : {Json(1.0), Json("1"), Json(false)}) expect_corrupt_field("pad_token_id", value);
     for (const Json& value : {Json("a"), Json(7)}) expect_corrupt_field("rope_parameters", value);
     expect_corrupt_field("hidden_activation", nullptr, {"a string is expected"});

@@ -59,11 +59,15 @@ TEST_P(EveryIsa, LinearEqualsTheTwinForOddSizesRowsAndTokens) {
             for (const bool round : {false, true}) {
                 std::vector<float> fast_out(static_cast<size_t>(tokens * rows)), twin_out(fast_out.size());
                 const auto stride = static_cast<size_t>(columns);
-                fast().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, fast_out.data(), 11, round);
-                twin().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, twin_out.data(), 11, round);
+                fast().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, fast_out.data(), 11,
+                                   round);
+                twin().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, twin_out.data(), 11,
+                                   round);
                 expect_same_bits(fast_out, twin_out, "bf16, columns " + std::to_string(columns));
-                fast().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, fast_out.data(), 11, round);
-                twin().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, twin_out.data(), 11, round);
+                fast().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, fast_out.data(), 11,
+                                  round);
+                twin().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, twin_out.data(), 11,
+                                  round);
                 expect_same_bits(fast_out, twin_out, "f32, columns " + std::to_string(columns));
             }
         }
@@ -80,7 +84,8 @@ TEST_P(EveryIsa, ALinearRowDoesNotDependOnItsNeighbours) {
     for (int32_t token = 0; token < tokens; ++token) {
         for (int64_t row = 0; row < 9; ++row) {
             float alone[9] = {};
-            fast().linear_bf16(x.data() + token * columns, columns, 1, weights.data(), columns, row, row + 1, alone, 9, true);
+            fast().linear_bf16(x.data() + token * columns, columns, 1, weights.data(), columns, row, row + 1, alone, 9,
+                               true);
             ASSERT_EQ(alone[row], together[static_cast<size_t>(token * 9 + row)]);
         }
     }
@@ -102,7 +107,8 @@ TEST_P(EveryIsa, AttentionKernelsEqualTheTwin) {
                 fast().scores_f32(q.data(), rows.data(), stride, count, head_dim, fast_out.data(), false);
                 twin().scores_f32(q.data(), rows.data(), stride, count, head_dim, twin_out.data(), false);
                 expect_same_bits(fast_out, twin_out, "f32 scores");
-                std::vector<float> fast_sums = nasty_values(static_cast<size_t>(head_dim) * 4, 8), twin_sums = fast_sums;
+                std::vector<float> fast_sums = nasty_values(static_cast<size_t>(head_dim) * 4, 8),
+                                   twin_sums = fast_sums;
                 fast().accumulate_bf16(probabilities.data(), bits.data(), stride, count, head_dim, first_position,
                                        fast_sums.data());
                 twin().accumulate_bf16(probabilities.data(), bits.data(), stride, count, head_dim, first_position,
@@ -166,10 +172,10 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryIsa, testing::ValuesIn(available_isas()),
 TEST(ScalarTwin, AddsElementKToSumKModulo64AndFoldsByHalves) {
     std::vector<float> x(128, 0.0F);
     const std::vector<float> ones(128, 1.0F);
-    x[0] = 16777216.0F;   // sum 0
-    x[64] = 1.0F;         // sum 0 again: lost
-    x[1] = 1.0F;          // sum 1
-    x[33] = 1.0F;         // sum 33, folded into sum 1 before that meets sum 0
+    x[0] = 16777216.0F;  // sum 0
+    x[64] = 1.0F;        // sum 0 again: lost
+    x[1] = 1.0F;         // sum 1
+    x[33] = 1.0F;        // sum 33, folded into sum 1 before that meets sum 0
     float out = 0.0F;
     kernels(Isa::scalar).linear_f32(x.data(), 128, 1, ones.data(), 128, 0, 1, &out, 1, false);
     EXPECT_EQ(out, 16777218.0F);
@@ -179,12 +185,13 @@ TEST(ScalarTwin, TakesColumnsBeyond64InEightSumsAndTheLastOneByOne) {
     std::vector<float> x(64 + 16 + 2, 0.0F);
     const std::vector<float> ones(x.size(), 1.0F);
     x[0] = 16777216.0F;
-    x[64] = 1.0F;   // further sum 0
-    x[72] = 1.0F;   // further sum 0 again: 2, which survives the addition
-    x[80] = 0.5F;   // one by one: lost
-    x[81] = 0.5F;   // one by one: lost
+    x[64] = 1.0F;  // further sum 0
+    x[72] = 1.0F;  // further sum 0 again: 2, which survives the addition
+    x[80] = 0.5F;  // one by one: lost
+    x[81] = 0.5F;  // one by one: lost
     float out = 0.0F;
-    kernels(Isa::scalar).linear_f32(x.data(), x.size(), 1, ones.data(), static_cast<int64_t>(x.size()), 0, 1, &out, 1, false);
+    kernels(Isa::scalar)
+        .linear_f32(x.data(), x.size(), 1, ones.data(), static_cast<int64_t>(x.size()), 0, 1, &out, 1, false);
     EXPECT_EQ(out, 16777218.0F);
 }
 

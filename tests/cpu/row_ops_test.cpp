@@ -66,7 +66,7 @@ TEST(Rope, PairsAColumnWithTheOneHalfAHeadAway) {
 }
 
 TEST(Gelu, IsTheTanhForm) {
-    EXPECT_NEAR(gelu_tanh(1.0F), 0.841192F, 1e-6);   // the exact form gives 0.841345
+    EXPECT_NEAR(gelu_tanh(1.0F), 0.841192F, 1e-6);  // the exact form gives 0.841345
     EXPECT_EQ(gelu_tanh(0.0F), 0.0F);
     EXPECT_EQ(gelu_tanh(30.0F), 30.0F);
 }

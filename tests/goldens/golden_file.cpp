@@ -47,7 +47,8 @@ Pass read_pass(const ordered_json& entry, const std::string& hashes) {
 }  // namespace
 
 const Stage* Pass::find(const std::string& name) const {
-    const auto stage = std::find_if(stages.begin(), stages.end(), [&](const Stage& entry) { return entry.name == name; });
+    const auto stage =
+        std::find_if(stages.begin(), stages.end(), [&](const Stage& entry) { return entry.name == name; });
     return stage == stages.end() ? nullptr : &*stage;
 }
 

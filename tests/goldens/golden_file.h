@@ -15,12 +15,12 @@ namespace gemmatrace::goldens {
 struct GoldenRun {
     size_t prompt = 0;
     model::Precision precision = model::Precision::bf16;
-    std::vector<int32_t> ids;              // generated, stops ignored
+    std::vector<int32_t> ids;  // generated, stops ignored
     int64_t stop_step = -1;
-    std::vector<int32_t> top_ids;          // [steps, top]
-    std::vector<float> top_logits;         // [steps, top], before the soft cap
+    std::vector<int32_t> top_ids;   // [steps, top]
+    std::vector<float> top_logits;  // [steps, top], before the soft cap
     std::vector<float> margins;
-    std::vector<int64_t> unjudged;         // fp32: steps too close to judge
+    std::vector<int64_t> unjudged;  // fp32: steps too close to judge
     std::vector<std::vector<int64_t>> exceptions;
 };
 

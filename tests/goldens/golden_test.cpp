@@ -141,8 +141,8 @@ TEST_P(EveryCheckpoint, Fp32GreedyTokensAreEqualAndTopLogitsWithinATolerance) {
                     << describe(run, step) << ", token " << id;
             }
             if (!unjudged.contains(static_cast<int64_t>(step))) {
-                const int32_t chosen = model::greedy_token(logits, runner.config().final_softcap, model::Precision::fp32,
-                                                           golden_.suppress_token_ids);
+                const int32_t chosen = model::greedy_token(logits, runner.config().final_softcap,
+                                                           model::Precision::fp32, golden_.suppress_token_ids);
                 ASSERT_EQ(chosen, run.ids[step]) << describe(run, step);
                 ++judged;
             }

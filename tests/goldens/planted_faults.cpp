@@ -170,8 +170,10 @@ class InterleavedRope : public ForwardingOps {
                 const int32_t apart = column - in_head + in_head / 2 + in_head % 2 * half;
                 const auto mixed = static_cast<size_t>(column);
                 const auto split = static_cast<size_t>(apart);
-                if (gather) target[split] = source[mixed];
-                else target[mixed] = source[split];
+                if (gather)
+                    target[split] = source[mixed];
+                else
+                    target[mixed] = source[split];
             }
         }
     }
@@ -343,13 +345,18 @@ std::string at_layer_0(const ModelConfig&) { return "layer.0"; }
 
 std::vector<PlantedFault> input_faults() {
     return {
-        {"F002_bos_dropped", always, [](Parts&, Changes& changes) {
+        {"F002_bos_dropped", always,
+         [](Parts&, Changes& changes) {
              changes.ids = [](std::vector<int32_t>& ids) { std::rotate(ids.begin(), ids.begin() + 1, ids.end()); };
-         }, at_embedding},
-        {"F006_embedding_scale_of_one", always, [](Parts& parts, Changes& changes) {
+         },
+         at_embedding},
+        {"F006_embedding_scale_of_one", always,
+         [](Parts& parts, Changes& changes) {
              scale_embeddings(changes, 1.0F / std::sqrt(static_cast<float>(parts.config.hidden_size)));
-         }, at_embedding},
-        {"F020_embeddings_zeroed", always, [](Parts&, Changes& changes) { scale_embeddings(changes, 0.0F); }, at_embedding},
+         },
+         at_embedding},
+        {"F020_embeddings_zeroed", always, [](Parts&, Changes& changes) { scale_embeddings(changes, 0.0F); },
+         at_embedding},
     };
 }
 
@@ -360,15 +367,16 @@ std::vector<PlantedFault> attention_faults() {
         at_first_layer("F016_scores_scaled", any_layer, interpret_with<ScaledScores>),
         at_first_layer("F012_value_norm_left_out", any_layer, interpret_with<NoValueNorm>),
         at_first_layer("F017_rope_interleaved", any_layer, interpret_with<InterleavedRope>),
-        at_first_layer("F017_full_layers_with_a_quarter_as_denominator", is_full, [](Parts& parts, Changes&) {
-            parts.config.full_rope.theta = std::pow(parts.config.full_rope.theta, 4.0);
-        }),
-        at_first_layer("F017_full_layers_turn_half_as_many_pairs", is_full, [](Parts& parts, Changes&) {
-            parts.config.full_rope.rotated_pairs /= 2;
-        }),
+        at_first_layer(
+            "F017_full_layers_with_a_quarter_as_denominator", is_full,
+            [](Parts& parts, Changes&) { parts.config.full_rope.theta = std::pow(parts.config.full_rope.theta, 4.0); }),
+        at_first_layer("F017_full_layers_turn_half_as_many_pairs", is_full,
+                       [](Parts& parts, Changes&) { parts.config.full_rope.rotated_pairs /= 2; }),
         at_first_layer("F022_gqa_tiled", has_groups_to_mix, interpret_with<TiledHeads>),
-        at_first_layer("F114_window_one_less", is_sliding, edit_layers([](LayerSpec& spec) { spec.window -= is_sliding(spec) ? 1 : 0; })),
-        at_first_layer("F114_window_one_more", is_sliding, edit_layers([](LayerSpec& spec) { spec.window += is_sliding(spec) ? 1 : 0; })),
+        at_first_layer("F114_window_one_less", is_sliding,
+                       edit_layers([](LayerSpec& spec) { spec.window -= is_sliding(spec) ? 1 : 0; })),
+        at_first_layer("F114_window_one_more", is_sliding,
+                       edit_layers([](LayerSpec& spec) { spec.window += is_sliding(spec) ? 1 : 0; })),
         at_first_layer("values_after_key_norm", has_k_eq_v, interpret_with<ValuesAfterKeyNorm>),
         at_first_layer("F027_donor_off_by_one", shares, move_donors),
         at_first_layer("shared_layers_without_window", shares_sliding,

@@ -1,4 +1,5 @@
-// An oracle that cannot fail is no oracle: the comparison is green as it is and red, at the right stage, for each fault.
+// An oracle that cannot fail is no oracle: the comparison is green as it is and red, at the right stage, for each
+// fault.
 #include "goldens/planted_faults.h"
 
 #include <gtest/gtest.h>

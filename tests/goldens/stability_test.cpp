@@ -1,4 +1,5 @@
-// The same request gives the same bits: whatever the threads, the chunks, the instruction set, and the company in a batch.
+// The same request gives the same bits: whatever the threads, the chunks, the instruction set, and the company in a
+// batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 constexpr int kSteps = 12;
 
 // Logits of the last prompt row and of a few decoded rows, one after the other.
-std::vector<float> run_alone(cpu::Runner& runner, const std::vector<int32_t>& prompt, const std::vector<int32_t>& output) {
+std::vector<float> run_alone(cpu::Runner& runner, const std::vector<int32_t>& prompt,
+                             const std::vector<int32_t>& output) {
     cpu::Slot slot = runner.new_slot(static_cast<int64_t>(prompt.size()) + kSteps);
     std::vector<float> all;
     auto logits = runner.extend(slot, prompt);

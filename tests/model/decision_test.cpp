@@ -47,7 +47,8 @@ TEST(GreedyToken, EqualsTheArgmaxOfCappedLogits) {
         std::normal_distribution<float> normal(0.0F, scale);
         std::vector<float> logits(40);
         for (float& logit : logits) logit = round_bf16(normal(random));
-        const std::vector<int32_t> suppressed = {static_cast<int32_t>(random() % 40), static_cast<int32_t>(random() % 40)};
+        const std::vector<int32_t> suppressed = {static_cast<int32_t>(random() % 40),
+                                                 static_cast<int32_t>(random() % 40)};
         ASSERT_EQ(greedy_token(logits, 30.0, Precision::bf16, suppressed), capped_argmax(logits, 30.0, suppressed));
     }
 }

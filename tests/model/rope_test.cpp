@@ -17,7 +17,8 @@ TEST(InverseFrequencies, OfSlidingLayersTurnEveryPair) {
     const auto frequencies = inverse_frequencies({10000.0, 128, 1.0}, 256);
     ASSERT_EQ(frequencies.size(), 128U);
     EXPECT_EQ(frequencies[0], 1.0F);
-    EXPECT_EQ(std::bit_cast<uint32_t>(frequencies[111]), 0x39b229fbU);  // one ulp above the rounded quotient, as torch has it
+    EXPECT_EQ(std::bit_cast<uint32_t>(frequencies[111]),
+              0x39b229fbU);  // one ulp above the rounded quotient, as torch has it
 }
 
 TEST(InverseFrequencies, F017_OfFullLayersUseTheWholeHeadAsDenominatorAndTurn64Pairs) {
@@ -29,9 +30,7 @@ TEST(InverseFrequencies, F017_OfFullLayersUseTheWholeHeadAsDenominatorAndTurn64P
     for (size_t pair = 64; pair < 256; ++pair) EXPECT_EQ(frequencies[pair], 0.0F);
 }
 
-TEST(InverseFrequencies, AreDividedByTheFactor) {
-    EXPECT_EQ(inverse_frequencies({10000.0, 4, 8.0}, 8)[0], 0.125F);
-}
+TEST(InverseFrequencies, AreDividedByTheFactor) { EXPECT_EQ(inverse_frequencies({10000.0, 4, 8.0}, 8)[0], 0.125F); }
 
 TEST(ReferencePower, IsWithinOneUnitInTheLastPlace) {
     for (float exponent = 0.0F; exponent <= 1.0F; exponent += 0.0009765625F) {

@@ -35,7 +35,8 @@ ModelConfig two_layers() {
 }
 
 const WeightSlot* find(const std::vector<WeightSlot>& slots, const std::string& name) {
-    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const WeightSlot& entry) { return entry.name == name; });
+    const auto slot =
+        std::find_if(slots.begin(), slots.end(), [&](const WeightSlot& entry) { return entry.name == name; });
     return slot == slots.end() ? nullptr : &*slot;
 }
 
