@@ -26,7 +26,24 @@ Slot::Slot(Slot&&) noexcept = default;
 Slot& Slot::operator=(Slot&&) noexcept = default;
 int64_t Slot::length() const { return data_->cache.length(); }
 int64_t Slot::capacity() const { return data_->cache.capacity(); }
-void Slot::clear() { data_->cache.set_length(0); }
+void Slot::clear() { data_->cache.trim(0); }
+bool Slot::can_trim(int64_t length) const { return data_->cache.can_trim(length); }
+void Slot::trim(int64_t length) { data_->cache.trim(length); }
+void Slot::release() { data_->cache.release(); }
+size_t Slot::window_bytes() const { return data_->cache.window_bytes(); }
+
+struct Slot::Window {
+    KvCache::Window window;
+};
+
+std::shared_ptr<const Slot::Window> Slot::save_window(int64_t length) const {
+    return std::make_shared<const Window>(Window{data_->cache.save_window(length)});
+}
+
+void Slot::copy_prefix(const Slot& from, const Window& window) {
+    require(from.capacity() == capacity(), "a prefix is copied between slots of one capacity");
+    data_->cache.copy_prefix(from.data_->cache, window.window);
+}
 
 struct Runner::Data {
     Data(const std::filesystem::path& directory, const RunnerOptions& asked)
@@ -158,7 +175,7 @@ std::span<const float> Runner::extend(Slot& slot, std::span<const int32_t> ids,
             data.outputs.push_back(static_cast<int32_t>(token));
         }
         data.step(ids.subspan(begin, count), data.places, data.outputs);
-        cache.set_length(first + static_cast<int64_t>(count));
+        cache.advance(first + static_cast<int64_t>(count));
         if (data.logits_observer) data.logits_observer(first, data.logits);
     }
     return std::span<const float>(data.logits).last(static_cast<size_t>(data.config.vocab_size));
@@ -176,7 +193,7 @@ std::span<const float> Runner::decode(std::span<Slot* const> slots, std::span<co
         data.places.push_back({&slot->data_->cache, slot->length()});
     }
     data.step(ids, data.places, data.outputs);
-    for (Slot* slot : slots) slot->data_->cache.set_length(slot->length() + 1);
+    for (Slot* slot : slots) slot->data_->cache.advance(slot->length() + 1);
     return data.logits;
 }
 

@@ -33,6 +33,20 @@ class Slot {
     int64_t capacity() const;  // tokens it may hold
     void clear();              // back to length 0
 
+    // Whether what comes after `length` can be forgotten: the rings of sliding layers still hold the window before it.
+    bool can_trim(int64_t length) const;
+    void trim(int64_t length);
+    // Empties the slot and gives its memory back to the system.
+    void release();
+
+    // What sliding layers need to go on at one length. Asks for can_trim(length).
+    struct Window;
+    std::shared_ptr<const Window> save_window(int64_t length) const;
+    // Becomes the first tokens of `from`, which may be this slot, up to the length at which `window` was taken. Both
+    // slots have one capacity and runner.
+    void copy_prefix(const Slot& from, const Window& window);
+    size_t window_bytes() const;
+
     struct Data;
 
   private:

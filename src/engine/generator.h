@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/runner.h"
+#include "engine/finish_reason.h"
 #include "engine/sampling_parameters.h"
 
 namespace gemmatrace::engine {
@@ -21,8 +22,6 @@ struct GenerationRequest {
     int32_t top_logits = 0;             // record the K best pre-softcap logits of each step
     std::function<bool()> should_stop;  // asked between chunks of the prompt and between tokens; may be null
 };
-
-enum class FinishReason { stop, length, cancelled };
 
 struct GenerationResult {
     std::vector<int32_t> token_ids;  // without the stop token

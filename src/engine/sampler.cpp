@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -26,6 +27,8 @@ float from_ordered_bits(int32_t ordered) {
     return std::bit_cast<float>(ordered >= 0 ? ordered : std::numeric_limits<int32_t>::min() - ordered);
 }
 
+constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the logit of what may not be chosen
+
 [[noreturn]] void refuse(const std::string& field, const std::string& message) {
     throw Error(ErrorCode::bad_request, message, {{"field", field}});
 }
@@ -41,6 +44,21 @@ void check_sampling(const SamplingParameters& parameters) {
     if (!(parameters.top_p >= 0.0 && parameters.top_p <= 1.0)) {
         refuse("top_p", fmt::format("top_p must be between 0 and 1, not {}", parameters.top_p));
     }
+    for (const auto& [field, value] : {std::pair{"frequency_penalty", parameters.frequency_penalty},
+                                       std::pair{"presence_penalty", parameters.presence_penalty}}) {
+        if (!(value >= -2.0 && value <= 2.0)) {
+            refuse(field, fmt::format("{} must be between -2 and 2, not {}", field, value));
+        }
+    }
+    if (!std::isfinite(parameters.repetition_penalty) || parameters.repetition_penalty <= 0.0) {
+        refuse("repetition_penalty",
+               fmt::format("repetition_penalty must be above 0 (1: none), not {}", parameters.repetition_penalty));
+    }
+    for (const auto& [id, bias] : parameters.logit_bias) {
+        if (!(bias >= -100.0F && bias <= 100.0F)) {
+            refuse("logit_bias", fmt::format("the bias of token {} must be between -100 and 100, not {}", id, bias));
+        }
+    }
     if (!(parameters.min_p >= 0.0 && parameters.min_p <= 1.0)) {
         refuse("min_p", fmt::format("min_p must be between 0 and 1, not {}", parameters.min_p));
     }
@@ -48,7 +66,13 @@ void check_sampling(const SamplingParameters& parameters) {
 
 Sampler::Sampler(const SamplingParameters& parameters, std::optional<double> softcap, model::Precision precision,
                  std::vector<int32_t> suppress_ids)
-    : parameters_(parameters), softcap_(softcap), precision_(precision), suppress_ids_(std::move(suppress_ids)) {
+    : parameters_(parameters),
+      softcap_(softcap),
+      precision_(precision),
+      capped_(softcap, precision),
+      has_penalties_(parameters.frequency_penalty != 0.0 || parameters.presence_penalty != 0.0 ||
+                     parameters.repetition_penalty != 1.0),
+      suppress_ids_(std::move(suppress_ids)) {
     check_sampling(parameters_);
     std::ranges::sort(suppress_ids_);
 }
@@ -111,7 +135,7 @@ void Sampler::gather(std::span<const float> logits) {
                         {{"id", std::to_string(id)}},
                         "check the checkpoint with 'gemmatrace inspect'; if it is sound, please report this");
         }
-        if (logits[id] < threshold || is_suppressed(static_cast<int32_t>(id))) continue;
+        if (logits[id] < threshold || logits[id] == kNothing || is_suppressed(static_cast<int32_t>(id))) continue;
         candidates_.push_back({score(logits[id]), static_cast<int32_t>(id)});
     }
     if (candidates_.empty()) throw Error(ErrorCode::internal, "every token of the vocabulary is suppressed");
@@ -157,8 +181,69 @@ double Sampler::keep_min_p() {
     return kept;
 }
 
-int32_t Sampler::choose(std::span<const float> logits) {
-    if (parameters_.temperature == 0.0) return model::greedy_token(logits, softcap_, precision_, suppress_ids_);
+void Sampler::observe_prompt(std::span<const int32_t> ids) {
+    if (parameters_.repetition_penalty == 1.0) return;
+    for (const int32_t id : ids) counts_.try_emplace(id, 0);
+}
+
+bool Sampler::needs_changes(const Choice& choice) const {
+    return !choice.allowed.empty() || !choice.suppressed.empty() || !parameters_.logit_bias.empty() || has_penalties_;
+}
+
+// Capped logits with penalties and bias; minus infinity for what may not be chosen.
+std::span<const float> Sampler::changed(std::span<const float> logits, const Choice& choice) {
+    capped_.cap(logits, changed_);
+    const auto is_known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < changed_.size(); };
+    const auto repetition = static_cast<float>(parameters_.repetition_penalty);
+    for (const auto& [id, count] : counts_) {
+        if (!is_known(id)) continue;
+        float& value = changed_[static_cast<size_t>(id)];
+        value = value > 0.0F ? value / repetition : value * repetition;
+        if (count > 0) {
+            value -= static_cast<float>(parameters_.presence_penalty + parameters_.frequency_penalty * count);
+        }
+    }
+    for (const auto& [id, bias] : parameters_.logit_bias) {
+        if (is_known(id)) changed_[static_cast<size_t>(id)] += bias;
+    }
+    if (!choice.allowed.empty()) {
+        kept_.clear();
+        for (const int32_t id : choice.also_allowed) {
+            if (is_known(id)) kept_.emplace_back(id, changed_[static_cast<size_t>(id)]);
+        }
+        for (size_t id = 0; id < changed_.size(); ++id) {
+            const bool is_allowed = id / 64 < choice.allowed.size() && (choice.allowed[id / 64] >> (id % 64) & 1) != 0;
+            if (!is_allowed) changed_[id] = kNothing;
+        }
+        for (const auto& [id, value] : kept_) changed_[static_cast<size_t>(id)] = value;
+    }
+    for (const int32_t id : choice.suppressed) {
+        if (is_known(id)) changed_[static_cast<size_t>(id)] = kNothing;
+    }
+    return changed_;
+}
+
+int32_t Sampler::choose(std::span<const float> logits, const Choice& choice) {
+    int32_t id = 0;
+    if (needs_changes(choice)) {
+        const std::optional<double> softcap = std::exchange(softcap_, std::nullopt);
+        const std::span<const float> values = changed(logits, choice);
+        id = parameters_.temperature == 0.0
+                 ? model::greedy_token(values, std::nullopt, model::Precision::fp32, suppress_ids_)
+                 : draw(values);
+        softcap_ = softcap;
+        if (std::isinf(values[static_cast<size_t>(id)])) {
+            throw Error(ErrorCode::internal, "no token is left to choose from");
+        }
+    } else {
+        id = parameters_.temperature == 0.0 ? model::greedy_token(logits, softcap_, precision_, suppress_ids_)
+                                            : draw(logits);
+    }
+    if (has_penalties_) ++counts_[id];
+    return id;
+}
+
+int32_t Sampler::draw(std::span<const float> logits) {
     gather(logits);
     double total = weigh();
     if (parameters_.top_p < 1.0) total = keep_top_p(total);

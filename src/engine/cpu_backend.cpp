@@ -1,0 +1,96 @@
+// Slot numbers to the runner's slots.
+#include "engine/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gemmatrace::engine {
+namespace {
+
+struct CpuSnapshot : Snapshot {
+    std::shared_ptr<const cpu::Slot::Window> window;
+};
+
+class CpuBackend : public Backend {
+  public:
+    CpuBackend(std::unique_ptr<cpu::Runner> runner, int32_t slots, int64_t context_tokens, int32_t chunk_tokens)
+        : runner_(std::move(runner)) {
+        const auto& config = runner_->config();
+        limits_ = {config.vocab_size, context_tokens, slots, chunk_tokens, config.final_softcap, runner_->precision()};
+        for (int32_t slot = 0; slot < slots; ++slot) slots_.push_back(runner_->new_slot(context_tokens));
+    }
+
+    const BackendLimits& limits() const override { return limits_; }
+
+    std::string description() const override {
+        return fmt::format("CPU, {}, {} threads, {}", cpu::isa_name(runner_->isa()), runner_->threads(),
+                           runner_->precision() == model::Precision::bf16 ? "bf16" : "fp32");
+    }
+
+    int64_t length(int32_t slot) const override { return at(slot).length(); }
+
+    std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
+        require(static_cast<int64_t>(ids.size()) <= limits_.chunk_tokens, "a prefill call is at most one chunk");
+        if (!all_rows) return runner_->extend(at(slot), ids);
+        rows_.clear();
+        runner_->set_logits_observer(
+            [this](int64_t, std::span<const float> logits) { rows_.assign(logits.begin(), logits.end()); });
+        runner_->extend(at(slot), ids);
+        runner_->set_logits_observer(nullptr);
+        return rows_;
+    }
+
+    std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids) override {
+        batch_.clear();
+        for (const int32_t slot : slots) batch_.push_back(&at(slot));
+        return runner_->decode(batch_, ids);
+    }
+
+    bool can_trim(int32_t slot, int64_t length) const override { return at(slot).can_trim(length); }
+    void trim(int32_t slot, int64_t length) override { at(slot).trim(length); }
+    void release(int32_t slot) override { at(slot).release(); }
+
+    std::shared_ptr<const Snapshot> save(int32_t slot, int64_t length) const override {
+        auto snapshot = std::make_shared<CpuSnapshot>();
+        snapshot->window = at(slot).save_window(length);
+        return snapshot;
+    }
+
+    void copy_prefix(int32_t from, int32_t to, int64_t length, const Snapshot* snapshot) override {
+        if (snapshot != nullptr) {
+            at(to).copy_prefix(at(from), *static_cast<const CpuSnapshot*>(snapshot)->window);
+        } else if (from == to) {
+            at(to).trim(length);
+        } else {
+            at(to).copy_prefix(at(from), *at(from).save_window(length));
+        }
+        require(at(to).length() == length, "the snapshot was taken at the length of the prefix");
+    }
+
+    size_t slot_bytes(int64_t tokens) const override { return runner_->slot_bytes(std::max<int64_t>(tokens, 1)); }
+    size_t snapshot_bytes() const override { return slots_.front().window_bytes(); }
+
+  private:
+    cpu::Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
+    const cpu::Slot& at(int32_t slot) const { return slots_.at(static_cast<size_t>(slot)); }
+
+    std::unique_ptr<cpu::Runner> runner_;
+    BackendLimits limits_;
+    std::vector<cpu::Slot> slots_;
+    std::vector<cpu::Slot*> batch_;
+    std::vector<float> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(std::unique_ptr<cpu::Runner> runner, int32_t slots, int64_t context_tokens,
+                                          int32_t chunk_tokens) {
+    require(slots > 0, "a backend has at least one slot");
+    return std::make_unique<CpuBackend>(std::move(runner), slots, context_tokens, chunk_tokens);
+}
+
+}  // namespace gemmatrace::engine
