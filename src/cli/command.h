@@ -40,6 +40,7 @@ struct Command {
     std::string examples;
     std::vector<Option> options;
     std::vector<std::string> required;  // names of options; arguments are always required
+    bool reads_environment = false;     // --max-queue may be given as GEMMATRACE_MAX_QUEUE, and so on
     // Does the command's work and answers the exit status. Errors leave it as exceptions; main.cpp is the boundary.
     std::function<int()> run;
 
@@ -66,6 +67,7 @@ Command make_command(std::string name, std::string help, std::string examples, i
     return command;
 }
 
+Command serve_command();
 Command chat_command();
 Command generate_command();
 Command tokenize_command();

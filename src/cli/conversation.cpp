@@ -2,29 +2,15 @@
 #include "cli/conversation.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
+#include "cli/memory.h"
 
 namespace gemmatrace::cli {
 namespace {
 
 constexpr int64_t kMinContextTokens = 2048;
-
-// What a new process could take without swapping, as the kernel estimates it.
-size_t available_memory_bytes() {
-    constexpr size_t kWithoutAnEstimate = size_t{1} << 30;
-    std::ifstream file("/proc/meminfo");
-    std::string key;
-    size_t kibibytes = 0;
-    std::string unit;
-    while (file >> key >> kibibytes) {
-        if (key == "MemAvailable:") return kibibytes * 1024;
-        std::getline(file, unit);
-    }
-    return kWithoutAnEstimate;
-}
 
 nlohmann::ordered_json message(const char* role, const std::string& content) {
     return {{"role", role}, {"content", content}};

@@ -19,6 +19,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kExamples =
     "Examples:\n"
+    "  gemmatrace serve models/demo                                 an OpenAI-compatible endpoint\n"
     "  gemmatrace chat models/demo                                  a conversation in the terminal\n"
     "  gemmatrace generate models/demo --chat \"What is 2+3?\"        one answer\n"
     "  gemmatrace generate models/demo --ids 2,105 --json           ids in, one JSON object out\n"
@@ -29,8 +30,8 @@ constexpr const char* kExamples =
 
 int run_program(int argc, char** argv) {
     std::vector<Command> commands;
-    for (const auto make : {chat_command, generate_command, tokenize_command, detokenize_command, render_command,
-                            inspect_command, synth_command}) {
+    for (const auto make : {serve_command, chat_command, generate_command, tokenize_command, detokenize_command,
+                            render_command, inspect_command, synth_command}) {
         commands.push_back(make());
     }
     commands.push_back(completion_command(commands));

@@ -41,11 +41,24 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
     return added;
 }
 
+// GEMMATRACE_MAX_QUEUE for --max-queue.
+std::string environment_name(const std::string& option) {
+    std::string name = "GEMMATRACE_";
+    for (const char letter : option.substr(2)) {
+        const bool is_lower = letter >= 'a' && letter <= 'z';
+        name += letter == '-' ? '_' : is_lower ? static_cast<char>(letter - 'a' + 'A') : letter;
+    }
+    return name;
+}
+
 void add_command(CLI::App& app, const Command& command) {
     CLI::App* added = app.add_subcommand(command.name, command.help);
     added->group("Commands");
     std::map<std::string, CLI::Option*> by_name;
-    for (const Option& option : command.options) by_name[option.name] = add_option(*added, option);
+    for (const Option& option : command.options) {
+        CLI::Option* described = by_name[option.name] = add_option(*added, option);
+        if (command.reads_environment && !option.is_argument()) described->envname(environment_name(option.name));
+    }
     for (const Option& option : command.options) {
         if (!option.needs.empty()) by_name.at(option.name)->needs(by_name.at(option.needs));
         for (const std::string& other : option.excludes) by_name.at(option.name)->excludes(by_name.at(other));

@@ -7,7 +7,8 @@ set -eu
 say() { printf '%s\n' "$*" >&2; }
 
 # The release preset describes the tests too, so configuring it asks for their library.
-build_packages='g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev'
+build_packages='g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev
+libboost-dev prometheus-cpp-dev pkg-config'
 test_packages='python3 python3-venv git shellcheck'
 
 case ${1:-} in

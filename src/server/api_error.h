@@ -1,0 +1,25 @@
+// Errors as clients of either dialect know them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "server/http_message.h"
+
+namespace gemmatrace::server {
+
+enum class Dialect { openai, anthropic };
+
+// 400 for what the client can mend, 404, 429, 503, 504; 500 only for our own faults.
+int http_status(const Error& error);
+
+// {"error": {"message", "type", "param", "code"}}, all four keys present; or
+// {"type": "error", "error": {"type", "message"}, "request_id"}. `param` is the error's context "field", `code` its
+// context "code" or what the status stands for.
+nlohmann::ordered_json error_body(const Error& error, Dialect dialect, const std::string& request_id);
+
+// The whole response, with Retry-After where trying again helps.
+HttpResponse error_response(const Error& error, Dialect dialect, const std::string& request_id);
+
+}  // namespace gemmatrace::server
