@@ -158,8 +158,8 @@ std::string model_name(const ServeOptions& options) {
 
 struct Served {
     server::Service service;
-    server::Canary canary;
-    CachePlan plan;
+    server::Canary canary = {};
+    CachePlan plan = {};
 };
 
 Served load_service(const ServeOptions& options) {

@@ -1,4 +1,5 @@
-// The life of a connection: timers on every wait, limits on every read.
+// The life of a connection: timers on every wait, limits on every read. Awaiting stands in statements of its own: gcc
+// 12 compiles it wrongly inside a condition with operands.
 #include "server/http/connection.h"
 
 #include <fmt/format.h>
@@ -57,6 +58,12 @@ std::string lower_case(std::string_view text) {
 
 std::string_view as_view(beast::string_view text) { return {text.data(), text.size()}; }
 
+// Nobody is there to be answered.
+bool is_client_away(const boost::system::error_code& failure) {
+    return failure == beast::error::timeout || failure == http::error::end_of_stream ||
+           failure == http::error::partial_message || failure.category() == asio::error::get_system_category();
+}
+
 }  // namespace
 
 Connection::Connection(asio::ip::tcp::socket socket, const HttpOptions& options, RequestHandler& handler,
@@ -79,7 +86,8 @@ asio::awaitable<void> Connection::run() {
         while (true) {
             auto request = co_await read_request();
             if (!request) break;
-            if (!co_await answer(std::move(*request))) break;
+            const bool goes_on = co_await answer(std::move(*request));
+            if (!goes_on) break;
         }
     } catch (const std::exception&) {
         // a broken connection; what it asked for is cancelled below
@@ -115,12 +123,10 @@ asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
                         "body_too_large");
         co_return std::nullopt;
     }
-    if (failure == beast::error::timeout || failure == http::error::end_of_stream ||
-        failure == http::error::partial_message || failure.category() == asio::error::get_system_category()) {
-        co_return std::nullopt;
-    }
     if (failure) {
-        co_await refuse(400, fmt::format("this is not HTTP: {}", failure.message()), "bad_http");
+        if (!is_client_away(failure)) {
+            co_await refuse(400, fmt::format("this is not HTTP: {}", failure.message()), "bad_http");
+        }
         co_return std::nullopt;
     }
     const auto& head = parser.get();
@@ -139,8 +145,9 @@ asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
                         "body_too_large");
         co_return std::nullopt;
     }
-    if (beast::iequals(head[http::field::expect], "100-continue") && !co_await write("HTTP/1.1 100 Continue\r\n\r\n")) {
-        co_return std::nullopt;
+    if (beast::iequals(head[http::field::expect], "100-continue")) {
+        const bool is_sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+        if (!is_sent) co_return std::nullopt;
     }
     stream_.expires_after(std::chrono::seconds(options_.body_seconds));
     co_await http::async_read(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, failure));
@@ -154,9 +161,8 @@ asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
         co_return std::nullopt;
     }
     if (failure) {
-        const bool is_left =
-            failure == http::error::partial_message || failure.category() == asio::error::get_system_category();
-        if (!is_left) co_await refuse(400, fmt::format("the body is broken: {}", failure.message()), "bad_http");
+        if (!is_client_away(failure))
+            co_await refuse(400, fmt::format("the body is broken: {}", failure.message()), "bad_http");
         co_return std::nullopt;
     }
     co_return to_request(parser);
@@ -216,7 +222,10 @@ asio::awaitable<bool> Connection::send_answer(Exchange& exchange) {
         if (is_client_gone_) co_return false;
         const bool is_complete = exchange.is_complete();
         const std::string bytes = exchange.take();
-        if (!bytes.empty() && !co_await write(bytes)) co_return false;
+        if (!bytes.empty()) {
+            const bool is_sent = co_await write(bytes);
+            if (!is_sent) co_return false;
+        }
         if (is_complete) co_return exchange.keeps_alive() || exchange.status() != 0;
         if (!bytes.empty()) continue;
         boost::system::error_code woken;
@@ -243,7 +252,9 @@ asio::awaitable<void> Connection::refuse(int status, std::string_view message, s
     settings.keeps_alive = false;
     auto exchange = std::make_shared<Exchange>(stream_.get_executor(), settings, nullptr);
     exchange->send(error_response(error, Dialect::openai, settings.request_id));
-    if (co_await write(exchange->take())) co_await linger();
+    const std::string bytes = exchange->take();
+    const bool is_sent = co_await write(bytes);
+    if (is_sent) co_await linger();
 }
 
 // Reads on for a moment, so that the answer is not lost in a reset by what the client is still sending.
