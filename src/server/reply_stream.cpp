@@ -71,10 +71,12 @@ void DialectReply::on_end(int32_t choice, const ChoiceEnd& end) {
     if (is_over_) return;
     begin_locked();
     const engine::RequestStatistics& figures = end.statistics;
+    if (choice % choices_per_prompt_ == 0) {
+        outcome_.prompt_tokens += figures.prompt_tokens;
+        outcome_.cached_tokens += figures.cached_tokens;
+    }
     if (outcome_.finish_reason.empty()) {
         outcome_.finish_reason = finish_reason_name(end.reason);
-        outcome_.prompt_tokens = figures.prompt_tokens;
-        outcome_.cached_tokens = figures.cached_tokens;
         outcome_.queue_seconds = figures.queue_seconds;
         outcome_.prefill_seconds = figures.prefill_seconds;
         outcome_.decode_seconds = figures.decode_seconds;

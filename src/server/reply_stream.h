@@ -36,8 +36,13 @@ using OutcomeListener = std::function<void(const RequestOutcome&)>;
 // engine's.
 class DialectReply : public ReplySink, public std::enable_shared_from_this<DialectReply> {
   public:
-    DialectReply(std::shared_ptr<ResponseWriter> writer, int32_t choices, OutcomeListener on_outcome)
-        : writer_(std::move(writer)), open_choices_(choices), on_outcome_(std::move(on_outcome)) {}
+    // choices_per_prompt: that many choices in a row have one prompt, whose tokens count once.
+    DialectReply(std::shared_ptr<ResponseWriter> writer, int32_t choices, OutcomeListener on_outcome,
+                 int32_t choices_per_prompt = INT32_MAX)
+        : writer_(std::move(writer)),
+          open_choices_(choices),
+          choices_per_prompt_(choices_per_prompt),
+          on_outcome_(std::move(on_outcome)) {}
 
     // Once the job was taken: opens a stream, if it is one. Also called by the first event.
     void begin();
@@ -70,6 +75,7 @@ class DialectReply : public ReplySink, public std::enable_shared_from_this<Diale
     std::mutex mutex_;
     std::shared_ptr<ResponseWriter> writer_;
     int32_t open_choices_;
+    int32_t choices_per_prompt_;
     OutcomeListener on_outcome_;
     RequestOutcome outcome_;
     bool has_begun_ = false;

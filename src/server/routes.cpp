@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "server/answers.h"
 #include "server/api_error.h"
+#include "server/completions.h"
 
 namespace gemmatrace::server {
 namespace {
@@ -155,6 +156,8 @@ const std::vector<Routes::Route>& Routes::table() {
     static const std::vector<Route> routes = {
         {"POST", "/v1/chat/completions", true, true,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_chat(context); })},
+        {"POST", "/v1/completions", true, true,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_completions(context); })},
         {"GET", "/v1/models", false, false,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_models(context); })},
         {"GET", "/v1/models/*", false, false,

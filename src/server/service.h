@@ -35,7 +35,7 @@ struct ServiceLimits {
 struct Service {
     std::string model_id;
     std::vector<std::string> model_aliases = {};  // accepted as `model` too
-    int64_t created = 0;                     // seconds since 1970
+    int64_t created = 0;                          // seconds since 1970
     text::Tokenizer tokenizer;
     std::optional<text::ChatTemplate> chat_template = {};
     nlohmann::ordered_json special_tokens;  // bos_token and the like, for the template
