@@ -12,9 +12,7 @@ namespace {
 
 constexpr uint64_t kHasEmitted = uint64_t{1} << 63;  // members: the next one needs a separator
 
-bool is_leaf(NodeKind kind) {
-    return kind == NodeKind::bytes || kind == NodeKind::literal || kind == NodeKind::symbol;
-}
+bool is_leaf(NodeKind kind) { return kind == NodeKind::bytes || kind == NodeKind::literal || kind == NodeKind::symbol; }
 
 }  // namespace
 

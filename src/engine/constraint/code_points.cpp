@@ -139,8 +139,7 @@ void CharacterNodes::add_range(uint32_t first, uint32_t last, std::vector<NodeId
     }
     std::vector<NodeId> parts;
     for (size_t index = 0; index < low.size(); ++index) {
-        parts.push_back(
-            builder_.byte_range(static_cast<uint8_t>(low[index]), static_cast<uint8_t>(high[index])));
+        parts.push_back(builder_.byte_range(static_cast<uint8_t>(low[index]), static_cast<uint8_t>(high[index])));
     }
     options.push_back(builder_.sequence(parts));
 }

@@ -14,8 +14,8 @@
 namespace gemmatrace::engine {
 namespace {
 
-constexpr int32_t kNoQuote = -1;          // JSON has no token for it
-constexpr uint64_t kMostToolCalls = 16;   // in a row
+constexpr int32_t kNoQuote = -1;         // JSON has no token for it
+constexpr uint64_t kMostToolCalls = 16;  // in a row
 constexpr size_t kMaxToolNameBytes = 256;
 
 int32_t control_token(const text::Tokenizer& tokenizer, std::string_view name) {
@@ -84,8 +84,8 @@ ToolSyntax ToolSyntax::of(const text::Tokenizer& tokenizer) {
             control_token(tokenizer, "<|\"|>")};
 }
 
-GrammarPtr compile_tool_calls(const std::vector<ToolFunction>& functions, bool allows_several,
-                              const ToolSyntax& syntax, const ConstraintLimits& limits) {
+GrammarPtr compile_tool_calls(const std::vector<ToolFunction>& functions, bool allows_several, const ToolSyntax& syntax,
+                              const ConstraintLimits& limits) {
     if (functions.empty()) {
         throw Error(ErrorCode::bad_request, "there is no function to call", {}, "give at least one tool");
     }

@@ -49,10 +49,34 @@ uint64_t mask_hash(const ConstraintMask& mask) {
     return hash;
 }
 
+// Every byte that some text may need next must be there as a token of its own, or a text could get stuck.
+void check_vocabulary(const Grammar& grammar, const VocabularyTrie& vocabulary) {
+    for (const ByteSet& set : grammar.byte_sets()) {
+        bool is_reachable = false;
+        for (size_t byte = 0; byte < 256 && !is_reachable; ++byte) {
+            is_reachable = set.test(byte) && vocabulary.has_single_byte(static_cast<uint8_t>(byte));
+        }
+        if (is_reachable) continue;
+        size_t missing = 0;
+        while (!set.test(missing)) ++missing;
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("the vocabulary has no token for the single byte 0x{:02X}, which this format needs", missing),
+            {}, "ask for an answer without a format");
+    }
+    for (size_t id = 0; id < grammar.size(); ++id) {
+        const Node& node = grammar.node(static_cast<NodeId>(id));
+        if (node.kind != NodeKind::symbol) continue;
+        require(node.symbol >= 0 && node.symbol < vocabulary.vocab_size(), "symbols of a grammar are ids");
+    }
+}
+
+}  // namespace
+
 // States and masks that count in one automaton. When they outgrow the memory allowed, a new one is begun; sequences
 // move over as they come by, and the old one goes with the last of them.
-struct ConstraintGeneration {
-    explicit ConstraintGeneration(const GrammarPtr& grammar) : automaton(grammar) {}
+struct Constraint::Generation {
+    explicit Generation(const GrammarPtr& grammar) : automaton(grammar) {}
 
     Automaton automaton;
     std::unordered_map<StateId, ConstraintMaskPtr> masks;
@@ -79,49 +103,25 @@ struct ConstraintGeneration {
     }
 };
 
-// Every byte that some text may need next must be there as a token of its own, or a text could get stuck.
-void check_vocabulary(const Grammar& grammar, const VocabularyTrie& vocabulary) {
-    for (const ByteSet& set : grammar.byte_sets()) {
-        bool is_reachable = false;
-        for (size_t byte = 0; byte < 256 && !is_reachable; ++byte) {
-            is_reachable = set.test(byte) && vocabulary.has_single_byte(static_cast<uint8_t>(byte));
-        }
-        if (is_reachable) continue;
-        size_t missing = 0;
-        while (!set.test(missing)) ++missing;
-        throw Error(ErrorCode::unsupported,
-                    fmt::format("the vocabulary has no token for the single byte 0x{:02X}, which this format needs",
-                                missing),
-                    {}, "ask for an answer without a format");
-    }
-    for (size_t id = 0; id < grammar.size(); ++id) {
-        const Node& node = grammar.node(static_cast<NodeId>(id));
-        if (node.kind != NodeKind::symbol) continue;
-        require(node.symbol >= 0 && node.symbol < vocabulary.vocab_size(), "symbols of a grammar are ids");
-    }
-}
-
-}  // namespace
-
 struct Constraint::Memory {
     GrammarPtr grammar;
     std::shared_ptr<const VocabularyTrie> vocabulary;
     size_t max_bytes;
     std::mutex mutex;  // guards the generations' contents
-    std::shared_ptr<ConstraintGeneration> current;
+    std::shared_ptr<Generation> current;
 
     // The generation that sequences should count in now.
-    ConstraintGeneration& fresh() {
-        if (current->memory_bytes() > max_bytes) current = std::make_shared<ConstraintGeneration>(grammar);
+    Generation& fresh() {
+        if (current->memory_bytes() > max_bytes) current = std::make_shared<Generation>(grammar);
         current->automaton.grant(grammar->max_steps());
         return *current;
     }
 
     // Moves a sequence's state over if it counts in an older generation.
     void move_to_fresh(std::shared_ptr<const void>& generation, StateId& state) {
-        ConstraintGeneration& target = fresh();
+        Generation& target = fresh();
         if (generation == current) return;
-        const auto& older = *static_cast<const ConstraintGeneration*>(generation.get());
+        const auto& older = *static_cast<const Generation*>(generation.get());
         state = target.automaton.adopt(older.automaton, state);
         generation = current;
     }
@@ -151,7 +151,7 @@ struct Constraint::Memory {
 Constraint::Constraint(GrammarPtr grammar, std::shared_ptr<const VocabularyTrie> vocabulary,
                        const ConstraintLimits& limits)
     : memory_(new Memory{std::move(grammar), std::move(vocabulary), limits.max_cache_bytes, {}, {}}) {
-    memory_->current = std::make_shared<ConstraintGeneration>(memory_->grammar);
+    memory_->current = std::make_shared<Generation>(memory_->grammar);
 }
 
 Constraint::~Constraint() = default;
@@ -171,7 +171,7 @@ ConstraintState::ConstraintState(std::shared_ptr<Constraint> constraint) : const
 }
 
 void ConstraintState::note_ends() {
-    const Automaton& automaton = static_cast<const ConstraintGeneration*>(generation_.get())->automaton;
+    const Automaton& automaton = static_cast<const Constraint::Generation*>(generation_.get())->automaton;
     may_end_ = automaton.may_end(state_);
     must_end_ = may_end_ && !automaton.takes_bytes(state_) && automaton.symbols(state_).empty();
 }

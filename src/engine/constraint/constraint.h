@@ -65,8 +65,8 @@ struct ToolSyntax {
 // Arguments satisfy the parameters' schema, read leniently; members come in any order (up to 63 of them, else in the
 // stated one), because models write keys sorted, which the schema need not be. Throws Error(bad_request) when there is
 // no function, a name cannot be written, or no arguments can satisfy a schema.
-GrammarPtr compile_tool_calls(const std::vector<ToolFunction>& functions, bool allows_several,
-                              const ToolSyntax& syntax, const ConstraintLimits& limits);
+GrammarPtr compile_tool_calls(const std::vector<ToolFunction>& functions, bool allows_several, const ToolSyntax& syntax,
+                              const ConstraintLimits& limits);
 
 // The names that `format` may have.
 std::vector<std::string_view> format_names();
@@ -81,6 +81,7 @@ class Constraint {
     ~Constraint();
 
     struct Memory;
+    struct Generation;
 
   private:
     friend class ConstraintState;

@@ -11,9 +11,9 @@ namespace gemmatrace::engine {
 namespace {
 
 // Years 1000 to 9999, each month with its days; 29 February in leap years only.
-#define GEMMATRACE_DATE                                                                          \
+#define GEMMATRACE_DATE                                                                           \
     "([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)" \
-    "|02-(0[1-9]|1[0-9]|2[0-8]))"                                                                \
+    "|02-(0[1-9]|1[0-9]|2[0-8]))"                                                                 \
     "|([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)-02-29)"
 // RFC 3339, with an offset and without leap seconds.
 #define GEMMATRACE_CLOCK "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?"
@@ -34,8 +34,9 @@ constexpr std::array kNamedFormats{
                 "|T([0-9]{1,4}S|[0-9]{1,4}M([0-9]{1,4}S)?|[0-9]{1,4}H([0-9]{1,4}M([0-9]{1,4}S)?)?))"},
     NamedFormat{"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
     NamedFormat{"ipv4", GEMMATRACE_OCTET "(\\." GEMMATRACE_OCTET "){3}"},
-    NamedFormat{"ipv6", "[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}|::([0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,5})?"
-                        "|[0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,2}::[0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,2}"},
+    NamedFormat{"ipv6",
+                "[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}|::([0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,5})?"
+                "|[0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,2}::[0-9a-f]{1,4}(:[0-9a-f]{1,4}){0,2}"},
     NamedFormat{"hostname", GEMMATRACE_HOST},
     NamedFormat{"email", "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,30})?@" GEMMATRACE_HOST},
     NamedFormat{"uri", "https?://" GEMMATRACE_HOST "(:[1-9][0-9]{1,3})?(/" GEMMATRACE_URI_LETTER

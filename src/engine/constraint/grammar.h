@@ -37,17 +37,17 @@ enum class NodeKind : uint8_t {
 struct Node {
     NodeKind kind = NodeKind::never;
     std::vector<NodeId> children;
-    std::vector<NodeId> followers;     // series, members: each child behind a separator
-    NodeId item = kNoNode;             // series, members: what comes any number of times; rule: its body
-    NodeId item_follower = kNoNode;    // `item` behind a separator
-    std::string literal;               // literal: at least two bytes
-    uint32_t byte_set = 0;             // bytes: which set of the grammar
-    int32_t symbol = -1;               // symbol: the id
-    uint64_t min = 0;                  // series: how many elements
-    uint64_t max = 0;                  // series: kUnbounded for no limit
-    std::vector<bool> required;        // members: one a child
-    bool is_ordered = false;           // members: in the order of the children, additional ones last
-    bool needs_one = false;            // members: not without any
+    std::vector<NodeId> followers;   // series, members: each child behind a separator
+    NodeId item = kNoNode;           // series, members: what comes any number of times; rule: its body
+    NodeId item_follower = kNoNode;  // `item` behind a separator
+    std::string literal;             // literal: at least two bytes
+    uint32_t byte_set = 0;           // bytes: which set of the grammar
+    int32_t symbol = -1;             // symbol: the id
+    uint64_t min = 0;                // series: how many elements
+    uint64_t max = 0;                // series: kUnbounded for no limit
+    std::vector<bool> required;      // members: one a child
+    bool is_ordered = false;         // members: in the order of the children, additional ones last
+    bool needs_one = false;          // members: not without any
 };
 
 inline constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kLargestInteger = 999'999'999'999'999'999;  // 18 digits
 constexpr int kExactDigits = 15;                              // decimals of so many digits are distinct doubles
-constexpr int kUsualWhole = 9;     // digits before the point on a side without a bound
-constexpr int kUsualFraction = 6;  // digits behind it, if the bounds leave room
+constexpr int kUsualWhole = 9;                                // digits before the point on a side without a bound
+constexpr int kUsualFraction = 6;                             // digits behind it, if the bounds leave room
 
 // digits · 10^exponent, as a bound was written.
 struct Decimal {
@@ -143,8 +143,8 @@ class DigitRange {
         NodeId node = builder_.choice(options);
         if (place == whole_digits_) node = builder_.sequence({builder_.literal("."), node});
         // Digits left out behind the point are zeros, which may fall below the lower bound.
-        const bool may_stop = place >= whole_digits_ &&
-                              (!touches_low || low_.find_first_not_of('0', place) == std::string::npos);
+        const bool may_stop =
+            place >= whole_digits_ && (!touches_low || low_.find_first_not_of('0', place) == std::string::npos);
         if (may_stop) node = builder_.optional(node);
         return known_[key] = node;
     }
@@ -197,8 +197,8 @@ NodeId free_magnitude(bool is_above_zero, GrammarBuilder& builder) {
     const NodeId point = builder.literal(".");
     const NodeId whole = builder.sequence({nonzero, builder.repeat(digit, 0, 17)});
     const NodeId fraction = builder.optional(builder.sequence({point, builder.repeat(digit, 1, 18)}));
-    const NodeId zero_fraction = builder.sequence(
-        {point, builder.repeat(builder.literal("0"), 0, 12), nonzero, builder.repeat(digit, 0, 5)});
+    const NodeId zero_fraction =
+        builder.sequence({point, builder.repeat(builder.literal("0"), 0, 12), nonzero, builder.repeat(digit, 0, 5)});
     const NodeId sign = builder.choice({builder.empty(), builder.literal("+"), builder.literal("-")});
     const NodeId exponent = builder.optional(builder.sequence(
         {builder.choice({builder.literal("e"), builder.literal("E")}), sign, builder.repeat(digit, 1, 2)}));

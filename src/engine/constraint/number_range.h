@@ -25,9 +25,9 @@ struct NumberBounds {
 std::optional<NodeId> bounded_integer(const NumberBounds& bounds, GrammarBuilder& builder);
 
 // Numbers that satisfy the bounds as doubles, in JSON's whole syntax with at most 18 digits before and behind the point
-// and two of an exponent, where there is no bound. A bound of zero alone keeps the whole syntax; other bounds give decimal
-// numbers without exponent and with at most 15 digits, which no two doubles share. nullopt when the bounds themselves
-// do not fit that, e.g. 1e-20.
+// and two of an exponent, where there is no bound. A bound of zero alone keeps the whole syntax; other bounds give
+// decimal numbers without exponent and with at most 15 digits, which no two doubles share. nullopt when the bounds
+// themselves do not fit that, e.g. 1e-20.
 std::optional<NodeId> bounded_number(const NumberBounds& bounds, GrammarBuilder& builder);
 
 }  // namespace gemmatrace::engine

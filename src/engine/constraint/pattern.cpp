@@ -290,7 +290,8 @@ class PatternParser {
         uint32_t value = 0;
         for (size_t index = 0; index < digits; ++index) {
             const std::string_view kDigits = "0123456789abcdef";
-            const size_t digit = is_at_end() ? std::string_view::npos : kDigits.find(static_cast<char>(text_[at_] | 0x20));
+            const size_t digit =
+                is_at_end() ? std::string_view::npos : kDigits.find(static_cast<char>(text_[at_] | 0x20));
             if (digit == std::string_view::npos) malformed("an escape has too few hexadecimal digits");
             value = value * 16 + static_cast<uint32_t>(digit);
             ++at_;

@@ -54,9 +54,9 @@ std::string percent_decoded(std::string_view text) {
     std::string decoded;
     for (size_t at = 0; at < text.size(); ++at) {
         int value = 0;
-        const bool is_escape = text[at] == '%' && at + 2 < text.size() &&
-                               std::sscanf(std::string(text.substr(at + 1, 2)).c_str(), "%2x",
-                                           reinterpret_cast<unsigned*>(&value)) == 1;
+        const bool is_escape =
+            text[at] == '%' && at + 2 < text.size() &&
+            std::sscanf(std::string(text.substr(at + 1, 2)).c_str(), "%2x", reinterpret_cast<unsigned*>(&value)) == 1;
         decoded += is_escape ? static_cast<char>(value) : text[at];
         if (is_escape) at += 2;
     }

@@ -50,7 +50,7 @@ class SchemaCompiler {
     SchemaProblems problems_;
     const ConstraintLimits& limits_;
     size_t steps_ = 0;
-    std::map<std::string, NodeId> rules_;                         // by reference
+    std::map<std::string, NodeId> rules_;                          // by reference
     std::vector<std::pair<NodeId, const Json*>> undefined_rules_;  // still to be compiled
     std::vector<SchemaPlace> undefined_places_;
 };

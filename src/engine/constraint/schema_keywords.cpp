@@ -17,36 +17,34 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kAnnotations[] = {
-    "$comment",        "$defs",            "$id",      "$schema", "$vocabulary", "contentEncoding",
-    "contentMediaType", "default",         "definitions", "deprecated", "description", "discriminator",
-    "example",         "examples",         "id",       "nullable", "readOnly",   "title",
-    "writeOnly"};
+    "$comment", "$defs",       "$id",        "$schema",     "$vocabulary",   "contentEncoding", "contentMediaType",
+    "default",  "definitions", "deprecated", "description", "discriminator", "example",         "examples",
+    "id",       "nullable",    "readOnly",   "title",       "writeOnly"};
 
 // Keywords with the one type of values that they speak of; "" for those of any type.
-constexpr std::pair<std::string_view, std::string_view> kEnforced[] = {
-    {"$ref", ""},
-    {"allOf", ""},
-    {"anyOf", ""},
-    {"const", ""},
-    {"enum", ""},
-    {"oneOf", ""},
-    {"type", ""},
-    {"additionalProperties", "object"},
-    {"properties", "object"},
-    {"required", "object"},
-    {"items", "array"},
-    {"maxItems", "array"},
-    {"minItems", "array"},
-    {"prefixItems", "array"},
-    {"format", "string"},
-    {"maxLength", "string"},
-    {"minLength", "string"},
-    {"pattern", "string"},
-    {"exclusiveMaximum", "number"},
-    {"exclusiveMinimum", "number"},
-    {"maximum", "number"},
-    {"minimum", "number"},
-    {"multipleOf", "number"}};
+constexpr std::pair<std::string_view, std::string_view> kEnforced[] = {{"$ref", ""},
+                                                                       {"allOf", ""},
+                                                                       {"anyOf", ""},
+                                                                       {"const", ""},
+                                                                       {"enum", ""},
+                                                                       {"oneOf", ""},
+                                                                       {"type", ""},
+                                                                       {"additionalProperties", "object"},
+                                                                       {"properties", "object"},
+                                                                       {"required", "object"},
+                                                                       {"items", "array"},
+                                                                       {"maxItems", "array"},
+                                                                       {"minItems", "array"},
+                                                                       {"prefixItems", "array"},
+                                                                       {"format", "string"},
+                                                                       {"maxLength", "string"},
+                                                                       {"minLength", "string"},
+                                                                       {"pattern", "string"},
+                                                                       {"exclusiveMaximum", "number"},
+                                                                       {"exclusiveMinimum", "number"},
+                                                                       {"maximum", "number"},
+                                                                       {"minimum", "number"},
+                                                                       {"multipleOf", "number"}};
 
 constexpr std::string_view kTypes[] = {"array", "boolean", "integer", "null", "number", "object", "string"};
 
@@ -62,9 +60,9 @@ bool asks_for_nothing(std::string_view keyword, const ordered_json& value) {
     return is_schema && (value == true || (value.is_object() && value.empty()));
 }
 
-const ordered_json* keyword_of_kind(const ordered_json& schema, const char* keyword, bool (*is_right)(const ordered_json&),
-                                    std::string_view expected, const SchemaPlace& place,
-                                    const SchemaProblems& problems) {
+const ordered_json* keyword_of_kind(const ordered_json& schema, const char* keyword,
+                                    bool (*is_right)(const ordered_json&), std::string_view expected,
+                                    const SchemaPlace& place, const SchemaProblems& problems) {
     const ordered_json* value = find_keyword(schema, keyword);
     if (!value || is_right(*value)) return value;
     problems.malformed(place, keyword, expected);
@@ -189,8 +187,7 @@ std::optional<TypeNames> stated_types(const ordered_json& schema, const SchemaPl
         if (is_known) names.insert(name.get<std::string>());
         return is_known;
     };
-    const bool is_right =
-        list.is_array() ? !list.empty() && std::all_of(list.begin(), list.end(), add) : add(list);
+    const bool is_right = list.is_array() ? !list.empty() && std::all_of(list.begin(), list.end(), add) : add(list);
     if (!is_right) problems.malformed(place, "type", "a type of JSON Schema or a list of them");
     if (names.count("number") != 0) names.erase("integer");
     return names.empty() ? std::nullopt : std::optional(names);

@@ -208,8 +208,9 @@ bool are_disjoint(const ordered_json& one, const ordered_json& other, const Sche
                   const SchemaProblems& problems) {
     if (one == false || other == false) return true;
     if (!one.is_object() || !other.is_object()) return false;
-    const bool is_apart = share_no_type(generated_types(one, place, problems), possible_types(other, place, problems)) &&
-                          share_no_type(generated_types(other, place, problems), possible_types(one, place, problems));
+    const bool is_apart =
+        share_no_type(generated_types(one, place, problems), possible_types(other, place, problems)) &&
+        share_no_type(generated_types(other, place, problems), possible_types(one, place, problems));
     if (is_apart) return true;
     const auto values = listed_values(one, place, problems);
     const auto others = listed_values(other, place, problems);

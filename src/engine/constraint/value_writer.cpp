@@ -16,9 +16,9 @@ constexpr uint64_t kMostIndent = 16;  // spaces behind a line break: bounded, so
 
 // What separates keys and values of tool arguments, and what begins control tokens there.
 const CodePointSet& key_breakers() {
-    static const CodePointSet kBreakers{{0, 0x20},   {'"', '"'}, {',', ','}, {':', ':'}, {'<', '<'},
-                                        {'>', '>'},  {'[', '['}, {']', ']'}, {'{', '{'}, {'|', '|'},
-                                        {'}', '}'},  {0x7F, 0xA0}, {0x2028, 0x2029}};
+    static const CodePointSet kBreakers{{0, 0x20},  {'"', '"'},   {',', ','},      {':', ':'}, {'<', '<'},
+                                        {'>', '>'}, {'[', '['},   {']', ']'},      {'{', '{'}, {'|', '|'},
+                                        {'}', '}'}, {0x7F, 0xA0}, {0x2028, 0x2029}};
     return kBreakers;
 }
 
@@ -146,8 +146,7 @@ NodeId ValueWriter::names_other_than(const NameTree& tree, bool is_name_start) {
         options.push_back(builder_.sequence(
             {characters_.of_set({{code_point, code_point}}, TextForm::plain), names_other_than(next, false)}));
     }
-    const NodeId any_rest =
-        builder_.repeat(characters_.of_set(key_characters(), TextForm::plain), 0, kUnbounded);
+    const NodeId any_rest = builder_.repeat(characters_.of_set(key_characters(), TextForm::plain), 0, kUnbounded);
     options.push_back(builder_.sequence({characters_.of_set(others, TextForm::plain), any_rest}));
     const bool may_be_empty = form_ == ValueForm::json || !is_name_start;
     if (!tree.is_name && may_be_empty) options.push_back(builder_.empty());
@@ -163,8 +162,7 @@ NodeId ValueWriter::other_member(const std::vector<std::string>& named, NodeId v
 }
 
 NodeId ValueWriter::enclosed(std::string_view open, NodeId content, std::string_view close) {
-    return builder_.sequence(
-        {builder_.literal(open), inner_space(), content, inner_space(), builder_.literal(close)});
+    return builder_.sequence({builder_.literal(open), inner_space(), content, inner_space(), builder_.literal(close)});
 }
 
 NodeId ValueWriter::object(const std::vector<GrammarBuilder::Member>& members, NodeId additional) {
