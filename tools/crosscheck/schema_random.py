@@ -18,7 +18,7 @@ PATTERNS = [
 ]
 
 # Patterns for strings in JSON: found anywhere, or tied to the ends.
-SEARCHED = [r"^[a-z]+$", r"\d{3}", r"^[A-Z]", r"(yes|no)$", r"^(\"[^\"]*\"|\\)$", r"[^a-z]", r"^.{2,5}$", r"\s\S"]
+SEARCHED = [r"^[a-z]+$", r"\d{3}", r"^[A-Z]", r"^(yes|no)", r"^(\"[^\"]{0,3}\"|\\)$", r"[^a-z]", r"^.{2,5}$", r"\s\S"]
 
 WORDS = ["name", "age", "tags", "city", "a", "b", "ab", "total amount", "größe", "x/y~z", "quo\"te", "", "\n", "日本"]
 

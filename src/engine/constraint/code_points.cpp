@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -52,6 +53,8 @@ const CodePointSet& json_escaped_set() {
 }  // namespace
 
 CodePointSet::CodePointSet(std::initializer_list<Range> ranges) : ranges_(ranges) { normalize(); }
+
+CodePointSet::CodePointSet(std::vector<Range> ranges) : ranges_(std::move(ranges)) { normalize(); }
 
 void CodePointSet::add(uint32_t first, uint32_t last) {
     ranges_.emplace_back(first, last);

@@ -18,6 +18,7 @@ class CodePointSet {
 
     CodePointSet() = default;
     CodePointSet(std::initializer_list<Range> ranges);
+    explicit CodePointSet(std::vector<Range> ranges);
 
     static CodePointSet all() { return {{0, 0x10FFFF}}; }
     static CodePointSet ascii() { return {{0, 0x7F}}; }

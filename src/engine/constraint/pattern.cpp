@@ -200,7 +200,7 @@ class PatternParser {
 
     CodePointSet bracketed() {
         const bool is_negated = take("^");
-        ClassItem all;
+        std::vector<CodePointSet::Range> ranges;
         while (!is_next(']')) {
             if (is_at_end()) malformed("a class does not end");
             std::optional<uint32_t> first;
@@ -212,11 +212,12 @@ class PatternParser {
                 if (!last || *last < *first) malformed("a range of a class must go from a character up to another");
                 item = certain({{*first, *last}});
             }
-            all.sure.add(item.sure);
-            all.possible.add(item.possible);
+            const auto& added = (is_negated ? item.possible : item.sure).ranges();
+            ranges.insert(ranges.end(), added.begin(), added.end());
         }
         take("]");
-        return is_negated ? all.possible.complement() : all.sure;
+        CodePointSet set(std::move(ranges));
+        return is_negated ? set.complement() : set;
     }
 
     // One item of a class; `single` is set when it is one character and so may begin or end a range.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -102,10 +103,13 @@ NodeId SchemaCompiler::compile() {
     return root;
 }
 
-// Counts a schema looked at. False, in lenient mode, when there have been too many or they are too deep.
-bool SchemaCompiler::charge(size_t depth, const SchemaPlace& place) {
+// Counts a schema looked at, with the weight of what is copied for it. False, in lenient mode, when there have been too
+// many or they are too deep.
+bool SchemaCompiler::charge(size_t depth, const SchemaPlace& place, size_t weight) {
+    constexpr size_t kWeightAStep = 8;  // values of JSON copied or compared
     const bool is_deep = depth > limits_.max_schema_depth;
-    if (!is_deep && ++steps_ <= limits_.max_schema_steps) return true;
+    steps_ += 1 + weight / kWeightAStep;
+    if (!is_deep && steps_ <= limits_.max_schema_steps) return true;
     if (problems_.is_lenient()) return false;
     const std::string message =
         is_deep ? fmt::format("the schema is nested more than {} deep, or refers to itself without end",
@@ -126,7 +130,7 @@ NodeId SchemaCompiler::value(const Json& schema, const SchemaPlace& place, size_
     }
     check_keywords(schema, place, problems_);
     if (const Json* target = find_keyword(schema, "$ref")) {
-        if (!has_assertions(without_keyword(schema, "$ref"))) return reference(*target, place);
+        if (!has_assertions(schema, "$ref")) return reference(*target, place);
         return value(flat(schema, place, depth), place, depth + 1);
     }
     if (schema.contains("allOf")) return value(flat(schema, place, depth), place, depth + 1);
@@ -151,8 +155,9 @@ NodeId SchemaCompiler::constrained_value(const Json& schema, const SchemaPlace& 
 
 NodeId SchemaCompiler::alternatives(const Json& schema, const char* keyword, const SchemaPlace& place, size_t depth) {
     const Json& branches = schema.at(keyword);
-    const Json base = without_keyword(schema, keyword);
-    const bool is_plain = !has_assertions(base);
+    const bool is_plain = !has_assertions(schema, keyword);
+    const Json base = is_plain ? Json(true) : without_keyword(schema, keyword);
+    const size_t base_weight = json_weight(base);
     const SchemaPlace branch_place = inside(place, keyword);
     if (std::string_view(keyword) == "oneOf") check_one_of(branches, place, depth);
     std::vector<NodeId> options;
@@ -161,6 +166,7 @@ NodeId SchemaCompiler::alternatives(const Json& schema, const char* keyword, con
         if (is_plain) {
             options.push_back(value(branches[index], here, depth + 1));
         } else {
+            if (!charge(depth, place, base_weight)) return writer_.any_value();
             const Json branch = flat(branches[index], here, depth + 1);
             if (branch.is_object()) check_keywords(branch, here, problems_);
             options.push_back(value(merge_schemas(base, branch, here, problems_), here, depth + 1));
@@ -177,7 +183,9 @@ void SchemaCompiler::check_one_of(const Json& branches, const SchemaPlace& place
     std::vector<Json> flattened;
     for (size_t index = 0; index < branches.size(); ++index) {
         flattened.push_back(flat(branches[index], inside(place, "oneOf"), depth + 1));
+        const size_t weight = json_weight(flattened.back());
         for (size_t earlier = 0; earlier < index; ++earlier) {
+            charge(depth, place, weight);
             if (are_disjoint(flattened[earlier], flattened[index], place, problems_)) continue;
             problems_.unsupported(place, "oneOf",
                                   fmt::format("branches {} and {} might both hold; give them different types or a "
@@ -240,13 +248,13 @@ NodeId SchemaCompiler::object(const Json& schema, const SchemaPlace& place, size
     } else if (!properties && required.empty()) {
         rest_value = writer_.any_value();
     }
-    const auto is_required = [&required](const std::string& name) {
-        return std::find(required.begin(), required.end(), name) != required.end();
-    };
+    const std::set<std::string> required_set(required.begin(), required.end());
+    const auto is_required = [&required_set](const std::string& name) { return required_set.count(name) != 0; };
     std::vector<std::string> names;
+    std::set<std::string> known;
     std::vector<GrammarBuilder::Member> members;
     const auto add = [&](const std::string& name, NodeId node) {
-        if (std::find(names.begin(), names.end(), name) != names.end()) return;
+        if (!known.insert(name).second) return;
         names.push_back(name);
         const NodeId written = member(name, is_required(name), node, place);
         if (written != kNoNode) members.push_back({written, is_required(name)});
@@ -352,7 +360,7 @@ NodeId SchemaCompiler::number(const Json& schema, bool is_integer, const SchemaP
 
 // The schema with its reference followed and its allOf merged in, as often as it takes.
 ordered_json SchemaCompiler::flat(const Json& schema, const SchemaPlace& place, size_t depth) {
-    if (!charge(depth, place)) return true;
+    if (!charge(depth, place, json_weight(schema))) return true;
     if (!schema.is_object()) {
         if (!schema.is_boolean()) value(schema, place, depth);  // complains
         return schema;

@@ -40,7 +40,7 @@ class SchemaCompiler {
     NodeId number(const Json& schema, bool is_integer, const SchemaPlace& place);
     NodeId member(const std::string& name, bool is_required, NodeId value, const SchemaPlace& place);
 
-    bool charge(size_t depth, const SchemaPlace& place);
+    bool charge(size_t depth, const SchemaPlace& place, size_t weight = 0);
     Json flat(const Json& schema, const SchemaPlace& place, size_t depth);
     const Json* resolve(const Json& reference, const SchemaPlace& place);
     NodeId reference(const Json& reference, const SchemaPlace& place);

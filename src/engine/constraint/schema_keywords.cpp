@@ -103,10 +103,10 @@ bool is_annotation(std::string_view keyword) {
            std::find(std::begin(kAnnotations), std::end(kAnnotations), keyword) != std::end(kAnnotations);
 }
 
-bool has_assertions(const ordered_json& schema) {
+bool has_assertions(const ordered_json& schema, std::string_view except) {
     if (!schema.is_object()) return true;
     for (const auto& [keyword, value] : schema.items()) {
-        if (!is_annotation(keyword)) return true;
+        if (keyword != except && !is_annotation(keyword)) return true;
     }
     return false;
 }
@@ -203,6 +203,13 @@ TypeNames types_of(const ordered_json& schema, const SchemaPlace& place, const S
     return {"array", "boolean", "null", "number", "object", "string"};
 }
 
+size_t json_weight(const ordered_json& value) {
+    size_t weight = 1;
+    if (!value.is_structured()) return weight;
+    for (const ordered_json& element : value) weight += json_weight(element);
+    return weight;
+}
+
 bool is_of_type(const ordered_json& value, std::string_view type) {
     if (type == "null") return value.is_null();
     if (type == "boolean") return value.is_boolean();
@@ -222,7 +229,9 @@ std::optional<std::vector<ordered_json>> listed_values(const ordered_json& schem
     std::vector<ordered_json> values;
     if (list) values.assign(list->begin(), list->end());
     if (!constant) return values;
-    const bool is_listed = !list || std::find(values.begin(), values.end(), *constant) != values.end();
+    const bool is_listed = !list || std::any_of(values.begin(), values.end(), [constant](const ordered_json& value) {
+        return nlohmann::json(value) == nlohmann::json(*constant);
+    });
     values.clear();
     if (is_listed) values.push_back(*constant);
     return values;

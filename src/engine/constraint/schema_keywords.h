@@ -35,8 +35,8 @@ class SchemaProblems {
 
 // Whether a keyword only informs: title, default, x-anything and the like.
 bool is_annotation(std::string_view keyword);
-// Whether the schema says anything about values.
-bool has_assertions(const nlohmann::ordered_json& schema);
+// Whether the schema says anything about values, one keyword left aside.
+bool has_assertions(const nlohmann::ordered_json& schema, std::string_view except = {});
 // Complains about keywords that are neither enforced nor annotations.
 void check_keywords(const nlohmann::ordered_json& schema, const SchemaPlace& place, const SchemaProblems& problems);
 
@@ -61,6 +61,8 @@ std::optional<TypeNames> stated_types(const nlohmann::ordered_json& schema, cons
                                       const SchemaProblems& problems);
 // The stated types, or those that the other keywords speak of; all when nothing tells.
 TypeNames types_of(const nlohmann::ordered_json& schema, const SchemaPlace& place, const SchemaProblems& problems);
+// How many values a piece of JSON holds: what copying or comparing it costs.
+size_t json_weight(const nlohmann::ordered_json& value);
 // Whether a value is of a type, as JSON Schema counts: 1.0 is an integer.
 bool is_of_type(const nlohmann::ordered_json& value, std::string_view type);
 // The values of `const` and `enum`; nullopt when there is neither.

@@ -17,6 +17,9 @@ ordered_json list_of(const TypeNames& names) {
     return list;
 }
 
+// Values whose members are compared in any order, as JSON Schema does.
+std::set<nlohmann::json> as_set(const std::vector<ordered_json>& values) { return {values.begin(), values.end()}; }
+
 ordered_json both_of(const ordered_json& one, const ordered_json& other) {
     if (one == other) return one;
     ordered_json both = ordered_json::object();
@@ -68,8 +71,9 @@ class SchemaMerger {
         const auto theirs = listed_values(other_, place_, problems_);
         if (!theirs) return;
         ordered_json both = ordered_json::array();
+        const std::set<nlohmann::json> known = ours ? as_set(*ours) : std::set<nlohmann::json>();
         for (const ordered_json& value : *theirs) {
-            if (!ours || std::find(ours->begin(), ours->end(), value) != ours->end()) both.push_back(value);
+            if (!ours || known.count(value) != 0) both.push_back(value);
         }
         is_impossible_ = is_impossible_ || both.empty();
         result_.erase("const");
@@ -147,9 +151,9 @@ bool share_no_type(const TypeNames& ones, const TypeNames& others) {
 }
 
 bool share_no_value(const std::vector<ordered_json>& ones, const std::vector<ordered_json>& others) {
-    return std::none_of(ones.begin(), ones.end(), [&](const ordered_json& value) {
-        return std::find(others.begin(), others.end(), value) != others.end();
-    });
+    const std::set<nlohmann::json> known = as_set(ones);
+    return std::none_of(others.begin(), others.end(),
+                        [&known](const ordered_json& value) { return known.count(value) != 0; });
 }
 
 // The types that values generated from the schema have.

@@ -93,19 +93,17 @@ NodeId ValueWriter::literal(const nlohmann::ordered_json& value) {
 NodeId ValueWriter::any_value() {
     if (any_value_ != kNoNode) return any_value_;
     any_value_ = builder_.declare_rule();
-    const NodeId object = any_object();
     const NodeId body = builder_.choice({builder_.literal("null"), builder_.literal("true"), builder_.literal("false"),
-                                         bounded_number({}, builder_).value(), string_of_length(0, kUnbounded), object,
-                                         array({}, any_value_, 0, kUnbounded)});
+                                         bounded_number({}, builder_).value(), string_of_length(0, kUnbounded),
+                                         any_object(), array({}, any_value_, 0, kUnbounded)});
     builder_.define_rule(any_value_, body);
     return any_value_;
 }
 
 NodeId ValueWriter::any_object() {
     if (any_object_ != kNoNode) return any_object_;
-    any_object_ = builder_.declare_rule();
     const NodeId value = any_value();
-    builder_.define_rule(any_object_, object({}, other_member({}, value)));
+    if (any_object_ == kNoNode) any_object_ = object({}, other_member({}, value));
     return any_object_;
 }
 
@@ -138,15 +136,17 @@ NodeId ValueWriter::member(std::string_view key, NodeId value) {
 // Keys that leave the tree of names somewhere or end where no name ends. They are written without escapes: an escape
 // could spell a name in a way that the tree does not see.
 NodeId ValueWriter::names_other_than(const NameTree& tree, bool is_name_start) {
-    CodePointSet others = key_characters();
+    const CodePointSet allowed = key_characters();
+    std::vector<CodePointSet::Range> continued;
     std::vector<NodeId> options;
     for (const auto& [code_point, next] : tree.next) {
-        if (!others.contains(code_point)) continue;
-        others = others.without({{code_point, code_point}});
+        if (!allowed.contains(code_point)) continue;
+        continued.emplace_back(code_point, code_point);
         options.push_back(builder_.sequence(
             {characters_.of_set({{code_point, code_point}}, TextForm::plain), names_other_than(next, false)}));
     }
-    const NodeId any_rest = builder_.repeat(characters_.of_set(key_characters(), TextForm::plain), 0, kUnbounded);
+    const CodePointSet others = allowed.without(CodePointSet(std::move(continued)));
+    const NodeId any_rest = builder_.repeat(characters_.of_set(allowed, TextForm::plain), 0, kUnbounded);
     options.push_back(builder_.sequence({characters_.of_set(others, TextForm::plain), any_rest}));
     const bool may_be_empty = form_ == ValueForm::json || !is_name_start;
     if (!tree.is_name && may_be_empty) options.push_back(builder_.empty());
