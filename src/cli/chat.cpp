@@ -57,16 +57,16 @@ ConversationSettings conversation_settings(const ChatOptions& options, const Loa
 bool show_turn(Conversation& conversation, const std::string& question) {
     ReplyWriter writer;
     bool was_aside = false;
-    const Turn turn = conversation.ask(question, [&](ReplyPart part, std::string_view text) {
-        const bool is_aside = part != ReplyPart::answer;
+    const Turn turn = conversation.ask(question, [&](const text::ReplyPiece& piece) {
+        const bool is_aside = piece.kind != text::ReplyPiece::Kind::content;
         if (was_aside && !is_aside) writer.end_line();
         was_aside = is_aside;
-        if (part == ReplyPart::tool_call) {
-            writer.aside(fmt::format("[{}]\n", text));
+        if (piece.kind == text::ReplyPiece::Kind::tool_call) {
+            writer.aside(tool_call_line(piece));
         } else if (is_aside) {
-            writer.aside(text);
+            writer.aside(piece.text);
         } else {
-            writer.answer(text);
+            writer.answer(piece.text);
         }
         return !writer.is_reader_gone();
     });
@@ -142,9 +142,9 @@ int converse(Conversation& conversation, const ChatOptions& options) {
 // Only the answer goes to standard output.
 int answer_once(Conversation& conversation, const std::string& question) {
     ReplyWriter writer;
-    conversation.ask(question, [&](ReplyPart part, std::string_view text) {
-        if (part == ReplyPart::answer) writer.answer(text);
-        if (part == ReplyPart::tool_call) writer.aside(fmt::format("[{}]\n", text));
+    conversation.ask(question, [&](const text::ReplyPiece& piece) {
+        if (piece.kind == text::ReplyPiece::Kind::content) writer.answer(piece.text);
+        if (piece.kind == text::ReplyPiece::Kind::tool_call) writer.aside(tool_call_line(piece));
         return !writer.is_reader_gone();
     });
     writer.end_line();
@@ -160,13 +160,12 @@ int run_chat(const ChatOptions& options) {
 
 void describe(Command& command, ChatOptions& options) {
     add_model_options(command, options.model);
-    command.add("The conversation",
-                {{"--once", &options.once, "ask this, print only the answer, and leave", "TEXT"},
-                 {"--system", &options.system, "a system message", "TEXT"},
-                 {"--think", &options.is_thinking, "let the model think before it answers"},
-                 {"--max-tokens", &options.max_tokens, "at most N tokens an answer", "N", "", true},
-                 {"--context", &options.context_tokens,
-                  "tokens of the whole conversation [the model's, as memory allows]", "N"}});
+    command.add("The conversation", {{"--once", &options.once, "ask this, print only the answer, and leave", "TEXT"},
+                                     {"--system", &options.system, "a system message", "TEXT"},
+                                     {"--think", &options.is_thinking, "let the model think before it answers"},
+                                     {"--max-tokens", &options.max_tokens, "at most N tokens an answer", "N", "", true},
+                                     {"--context", &options.context_tokens,
+                                      "tokens of the whole conversation [the model's, as memory allows]", "N"}});
     add_sampling_options(command, options.sampling);
 }
 

@@ -62,7 +62,7 @@ std::span<const int32_t> Conversation::prepare_slot(std::span<const int32_t> pro
     return prompt_ids.subspan(slot_ids_.size());
 }
 
-Turn Conversation::ask(const std::string& question, const std::function<bool(ReplyPart, std::string_view)>& sink) {
+Turn Conversation::ask(const std::string& question, const std::function<bool(const text::ReplyPiece&)>& sink) {
     auto asked_messages = messages();
     asked_messages.push_back(message("user", question));
     const std::vector<int32_t> prompt_ids = model_.prompts->chat(asked_messages, settings_.is_thinking);
@@ -84,15 +84,22 @@ Turn Conversation::ask(const std::string& question, const std::function<bool(Rep
 
     std::string answer;
     bool is_wanted = true;
-    ReplyView view(model_.prompts->tokenizer(), prompt_ids, [&](ReplyPart part, std::string_view text) {
-        if (part == ReplyPart::answer) answer += text;
-        is_wanted = sink(part, text) && is_wanted;
-    });
+    text::ReplyParser parser(model_.prompts->tokenizer(), prompt_ids);
+    std::vector<text::ReplyPiece> pieces;
+    const auto show_pieces = [&] {
+        for (const text::ReplyPiece& piece : pieces) {
+            if (piece.kind == text::ReplyPiece::Kind::content) answer += piece.text;
+            is_wanted = sink(piece) && is_wanted;
+        }
+        pieces.clear();
+    };
     turn.result = engine::generate(*model_.runner, slot_, request, [&](int32_t id) {
-        view.push(id);
+        parser.push(id, pieces);
+        show_pieces();
         return is_wanted;
     });
-    view.finish();
+    parser.finish(pieces);
+    show_pieces();
 
     // The slot holds the prompt and most of the reply: exactly as many ids as it says.
     slot_ids_ = prompt_ids;

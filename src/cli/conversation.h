@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/loaded_model.h"
-#include "cli/reply_view.h"
 #include "engine/generator.h"
+#include "text/reply_parser.h"
 
 namespace gemmatrace::cli {
 
@@ -35,7 +35,7 @@ class Conversation {
     // Asks, streams the reply into `sink`, and keeps question and answer. `sink` answers false to stop. A turn that
     // fails or gives nothing leaves the conversation as it was. Throws Error(too_long) when the conversation no longer
     // fits, and whatever the template raises.
-    Turn ask(const std::string& question, const std::function<bool(ReplyPart, std::string_view)>& sink);
+    Turn ask(const std::string& question, const std::function<bool(const text::ReplyPiece&)>& sink);
 
     // Takes back the last question with its answer and returns the question; empty when there is none.
     std::string take_back();

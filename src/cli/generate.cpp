@@ -14,9 +14,10 @@
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/reply_view.h"
+#include "cli/terminal.h"
 #include "engine/generator.h"
 #include "engine/stop_matcher.h"
+#include "text/reply_parser.h"
 
 namespace gemmatrace::cli {
 namespace {
@@ -57,22 +58,20 @@ class Reply {
         : is_shown_(!options.is_json), stops_(options.stop_strings) {
         if (prompts == nullptr) return;
         if (options.chat && !options.keeps_control_tokens) {
-            view_.emplace(prompts->tokenizer(), prompt_ids,
-                          [this](ReplyPart part, std::string_view text) { take(part, text); });
+            parser_.emplace(prompts->tokenizer(), prompt_ids);
         } else {
             plain_.emplace(prompts->tokenizer(), !options.keeps_control_tokens);
         }
         vocab_size_ = prompts->tokenizer().vocab_size();
     }
-    Reply(const Reply&) = delete;  // the view's sink holds `this`
-    Reply& operator=(const Reply&) = delete;
 
     // False when generation should end: a stop string was met, or nobody reads any more.
     bool push(int32_t id) {
-        if (view_) {
-            view_->push(id);
+        if (parser_) {
+            parser_->push(id, pieces_);
+            take_pieces();
         } else if (plain_) {
-            if (id < vocab_size_) take(ReplyPart::answer, plain_->push(id));
+            if (id < vocab_size_) answer(stops_.push(plain_->push(id)));
         } else if (is_shown_) {
             show(fmt::format("{}{}", is_first_id_ ? "" : " ", id));
             is_first_id_ = false;
@@ -81,34 +80,40 @@ class Reply {
     }
 
     void finish() {
-        if (view_) view_->finish();
-        if (plain_) take(ReplyPart::answer, plain_->finish());
+        if (parser_) {
+            parser_->finish(pieces_);
+            take_pieces();
+        }
+        if (plain_) answer(stops_.push(plain_->finish()));
         answer(stops_.finish());
         if (is_shown_ && !ends_with_newline_) show("\n");
     }
 
-    bool has_text() const { return view_ || plain_; }
-    bool has_parts() const { return view_.has_value(); }
+    bool has_text() const { return parser_ || plain_; }
+    bool has_parts() const { return parser_.has_value(); }
     const std::string& text() const { return text_; }
     const std::string& thought() const { return thought_; }
-    const std::vector<std::string>& tool_calls() const { return tool_calls_; }
+    const nlohmann::ordered_json& tool_calls() const { return tool_calls_; }
     const std::optional<std::string>& stop_string() const { return stops_.match(); }
     bool is_reader_gone() const { return is_reader_gone_; }
 
   private:
-    void take(ReplyPart part, std::string_view text) {
-        switch (part) {
-            case ReplyPart::answer:
-                answer(stops_.push(text));
-                return;
-            case ReplyPart::thought:
-                thought_ += text;
-                return;
-            case ReplyPart::tool_call:
-                tool_calls_.emplace_back(text);
-                if (is_shown_) show(fmt::format("[{}]\n", text));
-                return;
+    void take_pieces() {
+        for (const text::ReplyPiece& piece : pieces_) {
+            switch (piece.kind) {
+                case text::ReplyPiece::Kind::content:
+                    answer(stops_.push(piece.text));
+                    break;
+                case text::ReplyPiece::Kind::reasoning:
+                    thought_ += piece.text;
+                    break;
+                case text::ReplyPiece::Kind::tool_call:
+                    tool_calls_.push_back({{"name", piece.name}, {"arguments", piece.arguments}});
+                    if (is_shown_) show(tool_call_line(piece));
+                    break;
+            }
         }
+        pieces_.clear();
     }
 
     void answer(const std::string& text) {
@@ -124,12 +129,13 @@ class Reply {
 
     bool is_shown_;
     engine::StopMatcher stops_;
-    std::optional<ReplyView> view_;                    // chat: thinking and calls apart from the answer
+    std::optional<text::ReplyParser> parser_;          // chat: thinking and calls apart from the answer
     std::optional<text::StreamingDetokenizer> plain_;  // everything is text
     int32_t vocab_size_ = 0;
     std::string text_;
     std::string thought_;
-    std::vector<std::string> tool_calls_;
+    nlohmann::ordered_json tool_calls_ = nlohmann::ordered_json::array();
+    std::vector<text::ReplyPiece> pieces_;  // just read
     bool is_first_id_ = true;
     bool ends_with_newline_ = false;
     bool is_reader_gone_ = false;
@@ -278,15 +284,13 @@ int run_generate(const GenerateOptions& options) {
 
 void describe(Command& command, GenerateOptions& options) {
     add_model_options(command, options.model);
-    command.add("The prompt (one of them; without any, standard input as --prompt)",
-                {{"--prompt", &options.prompt, "raw text, after the BOS token", "TEXT", "", false, "",
-                  {"--chat", "--ids"}},
-                 {"--chat", &options.chat, "a user's message, through the chat template", "TEXT", "", false, "",
-                  {"--ids"}},
-                 {"--ids", &options.ids, "token ids, e.g. 2,105; needs no tokenizer", "LIST"},
-                 {"--system", &options.system, "a system message before --chat", "TEXT", "", false, "--chat"},
-                 {"--think", &options.is_thinking, "let the model think before it answers --chat", "", "", false,
-                  "--chat"}});
+    command.add(
+        "The prompt (one of them; without any, standard input as --prompt)",
+        {{"--prompt", &options.prompt, "raw text, after the BOS token", "TEXT", "", false, "", {"--chat", "--ids"}},
+         {"--chat", &options.chat, "a user's message, through the chat template", "TEXT", "", false, "", {"--ids"}},
+         {"--ids", &options.ids, "token ids, e.g. 2,105; needs no tokenizer", "LIST"},
+         {"--system", &options.system, "a system message before --chat", "TEXT", "", false, "--chat"},
+         {"--think", &options.is_thinking, "let the model think before it answers --chat", "", "", false, "--chat"}});
     add_sampling_options(command, options.sampling);
     command.add("Where to end",
                 {{"--max-tokens", &options.max_tokens, "at most N new tokens [256, or what the context leaves]", "N"},

@@ -1,6 +1,8 @@
 // Reading messages and writing replies.
 #include "cli/terminal.h"
 
+#include <fmt/format.h>
+
 #include "cli/output.h"
 
 namespace gemmatrace::cli {
@@ -91,6 +93,10 @@ void ReplyWriter::write(std::string_view text) {
     if (text.empty() || is_reader_gone_) return;
     is_line_open_ = text.back() != '\n';
     is_reader_gone_ = !(is_terminal_ ? write_out(without_controls(text)) : write_out(text));
+}
+
+std::string tool_call_line(const text::ReplyPiece& call) {
+    return fmt::format("[call:{}{}]\n", call.name, call.arguments);
 }
 
 }  // namespace gemmatrace::cli

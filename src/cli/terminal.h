@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cli/input.h"
+#include "text/reply_parser.h"
 
 namespace gemmatrace::cli {
 
@@ -43,5 +44,8 @@ class ReplyWriter {
     bool is_line_open_ = false;
     bool is_reader_gone_ = false;
 };
+
+// A tool call as a line for people: [call:NAME{"key":value}].
+std::string tool_call_line(const text::ReplyPiece& call);
 
 }  // namespace gemmatrace::cli
