@@ -147,9 +147,9 @@ TEST(reply_parser, without_tools_a_call_is_content) {
 
 TEST(reply_parser, a_call_that_grows_too_long_is_content) {
     ReplyOptions options;
-    options.max_call_bytes = 35;
+    options.max_call_bytes = 33;
     EXPECT_EQ(reply_line(kReplyTurn, kReplyCall + "Well.", options), kReplyCallRead + "|A:Well.");
-    options.max_call_bytes = 34;
+    options.max_call_bytes = 32;
     EXPECT_EQ(reply_line(kReplyTurn, kReplyCall + "Well." + kReplyCall, options),
               "|A:call:weather{city:\"Paris\",days:2}Well.call:weather{city:\"Paris\",days:2}");
     options.max_call_bytes = 8;
@@ -171,8 +171,7 @@ TEST(reply_parser, F089_a_result_that_is_never_closed_is_content) {
 }
 
 TEST(reply_parser, each_id_has_a_role) {
-    EXPECT_EQ(reply_roles(kReplyTurn, "<|channel>thought\na\nb\n<channel|>ab<bos>c"), ".........TTTT.AA.A"  //
-    );
+    EXPECT_EQ(reply_roles(kReplyTurn, "<|channel>thought\na\nb\n<channel|>ab<bos>c"), ".........TTTT.AA.A");
     EXPECT_EQ(reply_roles(kReplyTurn + "<|channel>thought", "\n\na"), "TT");
     EXPECT_EQ(reply_roles(kReplyTurn + "<|channel>thought", "\na"), ".T");
     EXPECT_EQ(reply_roles(kReplyTurn + "<|channel>thought", "sa"), "TT");

@@ -82,7 +82,8 @@ TEST(reply_property, pieces_shown_early_are_never_taken_back) {
 // Ids by chance, one in three a marker, and now and then a piece of a call, so that all states are met.
 std::vector<int32_t> random_reply_ids(const Tokenizer& tokenizer, uint64_t seed) {
     const CounterRandom random(seed, "reply");
-    const Strings pieces{"call:f{", "a:", ",", "}", "thought\n", "model\n", "1", "true", "[", "]", "\""};
+    const Strings pieces{"call:f{}", "call:f{a:[1]}", "call:f{", "a:", ",", "}", "thought\n", "model\n",
+                         "1",        "true",          "[",       "]",  "\""};
     std::vector<int32_t> ids;
     for (uint64_t draw = 0; draw < 240; draw += 3) {
         const uint64_t choice = random.bits(draw + 1);
@@ -116,7 +117,9 @@ TEST(reply_property, F084_random_ids_give_text_without_markers_and_arguments_tha
             calls += is_call ? 1 : 0;
             ASSERT_EQ(piece.text.empty(), is_call);
             ASSERT_TRUE(is_valid_utf8(piece.text + piece.name + piece.arguments));
-            if (is_call) ASSERT_TRUE(parse_json(piece.arguments, "arguments", ErrorCode::internal).is_object());
+            if (is_call) {
+                ASSERT_TRUE(parse_json(piece.arguments, "arguments", ErrorCode::internal).is_object());
+            }
             for (const std::string& marker : reply_markers()) ASSERT_EQ(piece.text.find(marker), std::string::npos);
         }
     }
@@ -139,8 +142,8 @@ TEST(reply_property, F086_replies_captured_from_models_are_understood) {
             ids.resize(run["stop_step"].get<size_t>());
             const std::string line = as_line(read_reply(tokenizer, prompt_ids, ids).pieces);
             if (prompt == kSum) {
-                EXPECT_TRUE(line.starts_with("|T:I add 3 and 4. That makes ")) << name << line;
-                EXPECT_NE(line.find(".|A:3 + 4 = "), std::string::npos) << name << line;
+                EXPECT_TRUE(line.starts_with("|T:I add ")) << name << line;
+                EXPECT_NE(line.find(".|A:"), std::string::npos) << name << line;
             } else {
                 EXPECT_TRUE(line.starts_with("|C:get_") && line.ends_with("\"}")) << name << line;
                 EXPECT_EQ(line.find('|', 1), std::string::npos) << name << line;
