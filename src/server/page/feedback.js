@@ -3,6 +3,7 @@
 import { by_id, element } from "./dom.js";
 
 const kNoticeMilliseconds = 8000;
+const kCopiedMilliseconds = 1600;
 const kMaxAnnouncedCharacters = 4000;
 
 let notice_timer = 0;
@@ -32,8 +33,8 @@ export function notify(text, action = null) {
     notice_timer = setTimeout(close, kNoticeMilliseconds);
 }
 
-// Copies text; says so and returns whether it worked.
-export async function copy_text(text) {
+// Copies text and says whether it worked. When it did, show(true) is called, and show(false) a moment later.
+export async function copy_text(text, show) {
     let copied = true;
     try {
         await navigator.clipboard.writeText(text);
@@ -41,7 +42,10 @@ export async function copy_text(text) {
         copied = copy_by_selection(text);
     }
     announce(copied ? "Copied" : "The browser refused to copy");
-    return copied;
+    if (copied) {
+        show(true);
+        setTimeout(() => show(false), kCopiedMilliseconds);
+    }
 }
 
 // The old way, for plain http on another address than localhost, where browsers offer no clipboard object.

@@ -153,7 +153,10 @@ class InlineReader {
 
     // An image is only named: showing it would be a request to elsewhere.
     #read_image() {
-        return this.#take(kImage) !== null && this.#read_link();
+        const start = this.#position;
+        const is_read = this.#take(kImage) !== null && this.#read_link();
+        this.#position = is_read ? this.#position : start;
+        return is_read;
     }
 
     #read_link() {

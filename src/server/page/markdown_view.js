@@ -5,8 +5,6 @@ import { copy_text } from "./feedback.js";
 import { parse_inlines } from "./inline_markdown.js";
 import { parse_blocks } from "./markdown.js";
 
-const kCopiedMilliseconds = 1600;
-
 // Shows `text` as Markdown in `root`; update() takes the text as it has become.
 export class MarkdownView {
     #text = "";
@@ -107,12 +105,9 @@ function table_node(table) {
 export function code_node({ language, text }) {
     const code = element("code", {}, document.createTextNode(text));
     const label = element("span", {}, "Copy");
-    const copy = element("button", { type: "button", class: "code-copy", "aria-label": "Copy code", click: async () => {
-        if (await copy_text(code.textContent)) {
-            label.textContent = "Copied";
-            setTimeout(() => { label.textContent = "Copy"; }, kCopiedMilliseconds);
-        }
-    } }, icon("copy"), label);
+    const copy = element("button", { type: "button", class: "code-copy", "aria-label": "Copy code", click: () => (
+        copy_text(code.textContent, (is_copied) => { label.textContent = is_copied ? "Copied" : "Copy"; })) },
+    icon("copy"), label);
     const name = language === "" ? "text" : language;
     return element("div", { class: "code", "data-language": language },
         element("div", { class: "code-head" }, element("span", { class: "code-language" }, name), copy),

@@ -5,8 +5,6 @@ import { element, icon, icon_button } from "./dom.js";
 import { copy_text } from "./feedback.js";
 import { code_node, MarkdownView } from "./markdown_view.js";
 
-const kCopiedMilliseconds = 1600;
-
 // Why a reply ended, where the reader should know.
 const kEndings = {
     length: "The reply was cut off at the limit of tokens.",
@@ -22,12 +20,8 @@ export function create_message_view(message, actions) {
 }
 
 function copy_button(label, text) {
-    const button = icon_button("copy", label, async () => {
-        if (await copy_text(text())) {
-            button.replaceChildren(icon("check"));
-            setTimeout(() => button.replaceChildren(icon("copy")), kCopiedMilliseconds);
-        }
-    });
+    const button = icon_button("copy", label, () => (
+        copy_text(text(), (is_copied) => button.replaceChildren(icon(is_copied ? "check" : "copy")))));
     return button;
 }
 
