@@ -13,7 +13,10 @@ namespace gemmatrace::hub {
 enum class HashKind { sha256, git_sha1, none };
 
 // By the form of a tag: 64 hexadecimal digits, 40, or anything else.
-HashKind hash_kind(std::string_view tag);
+inline HashKind hash_kind(std::string_view tag) {
+    if (tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) return HashKind::none;
+    return tag.size() == 64 ? HashKind::sha256 : tag.size() == 40 ? HashKind::git_sha1 : HashKind::none;
+}
 
 class ContentHash {
   public:

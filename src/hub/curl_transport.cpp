@@ -112,6 +112,7 @@ class CurlTransport final : public Transport {
         for (int redirects = 0; redirects <= kMostRedirects; ++redirects) {
             const Origin origin = origin_of(url);
             TransferResult result = one_transfer(request, url, origin == first, sink);
+            result.is_from_other_host = !(origin == first);
             if (!is_redirect(result.reply.status) || result.end != TransferEnd::complete) return result;
             const std::string next = redirect_target();
             const Origin target = origin_of(next);

@@ -74,9 +74,21 @@ Error not_there(const Subject& subject, const HttpReply& reply) {
         fmt::format("check the name at {}; a private one needs a token: {}", page_of(subject), kHowToGiveToken));
 }
 
-std::optional<Error> status_error(const HttpReply& reply, const Subject& subject) {
+// Large files lie on another host, which the hub opens by a signed address for a short time; it knows no repositories.
+bool is_refused_by_storage(const TransferResult& result) {
+    return result.is_from_other_host && result.reply.status >= 400 && result.reply.status < 500 &&
+           result.reply.status != 416 && result.reply.status != 429;
+}
+
+std::optional<Error> status_error(const TransferResult& result, const Subject& subject) {
+    const HttpReply& reply = result.reply;
     const int status = reply.status;
     if (status == 200 || status == 206 || status == 416) return std::nullopt;
+    if (is_refused_by_storage(result)) {
+        return Error(ErrorCode::not_ready,
+                     fmt::format("the hub's storage refuses {} with status {}", subject.file, status),
+                     context_of(subject, reply), "try again later; what was fetched is kept");
+    }
     if (status == 401 || status == 403) return not_allowed(subject, reply);
     if (status == 404 || status == 410) return not_there(subject, reply);
     const auto context = context_of(subject, reply);
@@ -115,7 +127,7 @@ std::optional<Error> transfer_error(const TransferResult& result, const Subject&
     switch (result.end) {
         case TransferEnd::complete:
         case TransferEnd::enough:
-            return status_error(result.reply, subject);
+            return status_error(result, subject);
         case TransferEnd::dropped:
             return Error(ErrorCode::not_ready, "the connection to the hub was lost", context,
                          "try again; what was fetched is kept");
@@ -138,7 +150,7 @@ bool may_pass(const TransferResult& result) {
     switch (result.end) {
         case TransferEnd::complete:
         case TransferEnd::enough:
-            return status == 408 || status == 429 || status >= 500;
+            return status == 408 || status == 429 || status >= 500 || is_refused_by_storage(result);
         case TransferEnd::dropped:
         case TransferEnd::stalled:
         case TransferEnd::unreachable:

@@ -15,12 +15,15 @@ namespace gemmatrace::hub {
 
 struct HttpRequest {
     std::string url;
-    bool is_head = false;  // no body is wanted
-    std::optional<std::string> token =
-        std::nullopt;                    // sent to the scheme, host and port of `url`, never to where a redirect leads
-    bool follows_to_other_hosts = true;  // false: a redirect that leaves the host is itself the reply
-    uint64_t first_byte = 0;             // the body from this byte on
-    std::optional<std::string> if_range = std::nullopt;  // the entity tag the rest must belong to
+    // No body is wanted.
+    bool is_head = false;
+    // Sent to the scheme, host and port of `url`, never to where a redirect leads.
+    std::optional<std::string> token = std::nullopt;
+    // False: a redirect that leaves the host is itself the reply.
+    bool follows_to_other_hosts = true;
+    // The body from this byte on, and the entity tag that it must belong to.
+    uint64_t first_byte = 0;
+    std::optional<std::string> if_range = std::nullopt;
 };
 
 // The head of an answer. Names of headers are in lower case; of a header given twice the last one counts.
@@ -57,7 +60,8 @@ enum class TransferEnd {
 struct TransferResult {
     HttpReply reply;  // status 0: none came
     TransferEnd end = TransferEnd::complete;
-    std::string detail;  // what the library says, for people
+    std::string detail;               // what the library says, for people
+    bool is_from_other_host = false;  // a redirect led to where the reply is from
 };
 
 // One connection's worth of requests, one after the other. Not for use from several threads.
