@@ -109,15 +109,6 @@ std::optional<Error> status_error(const TransferResult& result, const Subject& s
                  "check that the endpoint is a hub of Hugging Face's kind");
 }
 
-// Days from 1970 to a date of the Gregorian calendar; the C library's own conversion knows only local time.
-int64_t days_since_1970(int64_t year, int month, int day) {
-    year -= month <= 2 ? 1 : 0;
-    const int64_t era = year / 400;
-    const int64_t year_of_era = year - era * 400;
-    const int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
-}
-
 }  // namespace
 
 std::optional<Error> transfer_error(const TransferResult& result, const Subject& subject) {
@@ -169,8 +160,7 @@ std::optional<double> asked_wait_s(const HttpReply& reply, double now) {
     std::tm date{};
     const char* rest = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
     if (rest == nullptr || *rest != '\0') return std::nullopt;
-    const int64_t days = days_since_1970(date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
-    const auto at = static_cast<double>(days * 86400 + date.tm_hour * 3600 + date.tm_min * 60 + date.tm_sec);
+    const auto at = static_cast<double>(::timegm(&date));
     return std::max(0.0, at - now);
 }
 
@@ -179,16 +169,15 @@ void Patience::wait_or_throw(const TransferResult& result) {
     ++all_failures_;
     auto error = transfer_error(result, subject_);
     require(error.has_value(), "only failures are waited for");
-    if (!may_pass(result) || failures_ > policy_.tries_more || all_failures_ > kMostFailures) throw std::move(*error);
-
     double wait = std::min(policy_.longest_wait_s, policy_.first_wait_s * std::pow(2.0, failures_ - 1));
     const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    if (const auto asked = asked_wait_s(result.reply, now)) {
-        if (*asked > policy_.longest_asked_s) {
-            throw std::move(error->add_context("retry_after", format_duration(*asked)));
-        }
+    const auto asked = asked_wait_s(result.reply, now);
+    if (asked) {
+        error->add_context("retry_after", format_duration(*asked));
         wait = std::max(wait, *asked);
     }
+    const bool is_used_up = failures_ > policy_.tries_more || all_failures_ > kMostFailures;
+    if (!may_pass(result) || is_used_up || (asked && *asked > policy_.longest_asked_s)) throw std::move(*error);
     if (policy_.note) {
         policy_.note(fmt::format("{}{}: {}; trying again in {}", subject_.repository,
                                  subject_.file.empty() ? "" : "/" + subject_.file, error->message(),

@@ -158,7 +158,8 @@ TEST_F(HubPull, AnIndexThatNamesMissingShardsIsNoWholeCheckpoint) {
     expect_error(ErrorCode::corrupt, {"no whole checkpoint"}, [&] { pull(); });
     EXPECT_EQ(find_in_cache(settings_.cache, "a/b", "main"), std::nullopt);
     files_["part-2.safetensors"] = "2";
-    EXPECT_EQ(pull(), find_in_cache(settings_.cache, "a/b", "main"));
+    const fs::path snapshot = pull();
+    EXPECT_EQ(find_in_cache(settings_.cache, "a/b", "main"), snapshot);
 }
 
 TEST_F(HubPull, AFailureStopsAllAndTheSnapshotStaysHidden) {
