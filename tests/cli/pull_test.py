@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from fake_hub import COMMIT, Fault, Hub, sha256
+from fake_hub import COMMIT, Fault, Hub, git_hash, sha256
 from support import BINARY, ROOT, TIMEOUT_S, Done, TestCase
 
 TOKEN = "hf_secretsecretsecret"
@@ -271,13 +271,13 @@ class LyingHubTest(PullTestCase):
         done = self.pull()
         self.assert_pulled(done)
         self.assertIn("hash", done.err)
-        for name in ("signature", "tokenizer.json"):
-            with self.subTest(name):
-                for blob in (self.repository / "blobs").iterdir():
-                    blob.unlink()
-                self.hub.faults = [Fault(name, change=flip)]
+        for where, tag in (("signature", sha256(WEIGHTS)), ("tokenizer.json", git_hash(REPOSITORY["tokenizer.json"]))):
+            with self.subTest(where):
+                blob = self.repository / "blobs" / tag
+                blob.unlink()
+                self.hub.faults = [Fault(where, change=flip)]
                 self.assert_fails(self.pull(), 5, "wrong twice", "hash")
-                self.assertFalse(self.incomplete.exists())
+                self.assertEqual(list(blob.parent.glob(tag + "*")), [])
 
     def test_lies_about_sizes_are_seen(self):
         for fault in (Fault("signature", change=lambda body: body + b"more"),
