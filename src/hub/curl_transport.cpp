@@ -2,7 +2,9 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -227,7 +229,7 @@ class CurlTransport final : public Transport {
 
     static size_t on_header(char* data, size_t, size_t size, void* self) {
         auto& transport = *static_cast<CurlTransport*>(self);
-        return transport.guarded(size, [&] { return transport.take_header({data, size}); }) == size ? size : 0;
+        return transport.guarded(size, [&] { return transport.take_header({data, size}); });
     }
 
     bool take_header(std::string_view line) {

@@ -97,6 +97,10 @@ Manifest parse_manifest(std::string_view json, const std::string& repository, co
     if (!is_commit(manifest.commit)) {
         throw wrong_answer(fmt::format("the hub names the commit '{}'", printable(manifest.commit)), repository);
     }
+    if (is_commit(revision) && manifest.commit != revision) {
+        throw wrong_answer(fmt::format("commit {} was asked for, and the hub describes {}", revision, manifest.commit),
+                           repository);
+    }
     if (document["siblings"].size() > kMostListed) {
         throw wrong_answer(fmt::format("the hub lists {} files", document["siblings"].size()), repository);
     }

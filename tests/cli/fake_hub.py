@@ -115,7 +115,8 @@ class Hub:
             self.requests.append(Request(name, handler.path, handler.headers))
         fault = self._fault(handler.path)
         if fault.get("status"):
-            return self._send(handler, fault.get("status"), b"<html>a page about the failure</html>", fault.get("headers", {}))
+            page = b"<html>a page about the failure</html>"
+            return self._send(handler, fault.get("status"), page, fault.get("headers", {}))
         if fault.get("redirect"):
             return self._send(handler, 302, b"", {"Location": fault.get("redirect")})
         if name == "store":
@@ -142,28 +143,30 @@ class Hub:
                 entry["lfs"] = {"sha256": sha256(content), "size": len(content), "pointerSize": 130}
             entry.update(self.listing.get(name, {}))
             siblings.append(entry)
-        return self._send(handler, 200, json.dumps({"sha": COMMIT, "siblings": siblings}).encode())
+        return self._send(handler, 200, json.dumps({"id": repository, "sha": COMMIT, "siblings": siblings}).encode())
 
     def _answer_file(self, handler, repository, revision, name, fault):
         content = self.repositories.get(repository, {}).get(name)
-        if revision != COMMIT or content is None:
+        if revision not in ("main", COMMIT) or content is None:
             return self._send(handler, 404, b"", {"X-Error-Code": "EntryNotFound"})
         if not self._is_allowed(handler):
             return self._send(handler, 401, b"", {"X-Error-Code": "GatedRepo"})
         if name.endswith(".safetensors"):
             place = f"http://localhost:{self.store.server_port}/{repository}/{name}?signature=x"
-            return self._send(handler, 302, b"moved", {"Location": place, "X-Linked-Size": len(content)})
-        return self._send_file(handler, content, fault)
+            return self._send(handler, 302, b"moved", {
+                "Location": place, "X-Repo-Commit": COMMIT, "X-Linked-Size": len(content),
+                "X-Linked-ETag": f'"{sha256(content)}"'})
+        return self._send_file(handler, content, fault, {"X-Repo-Commit": COMMIT, "ETag": f'"{git_hash(content)}"'})
 
     def _answer_store(self, handler, fault):
         parts = urllib.parse.urlsplit(handler.path).path.split("/")
         return self._send_file(handler, self.repositories["/".join(parts[1:3])][parts[3]], fault)
 
-    def _send_file(self, handler, content, fault):
+    def _send_file(self, handler, content, fault, headers=None):
         content = fault.get("change", lambda body: body)(content)
         asked = handler.headers.get("Range")
         if asked is None or fault.get("ignores_range"):
-            return self._send(handler, 200, content, {}, fault)
+            return self._send(handler, 200, content, headers, fault)
         first = int(asked.removeprefix("bytes=").removesuffix("-"))
         if first >= len(content):
             return self._send(handler, 416, b"", {"Content-Range": f"bytes */{len(content)}"})

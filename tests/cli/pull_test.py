@@ -1,6 +1,5 @@
 """`gemmatrace pull` against a hub of our own that drops connections, lies, refuses and stalls."""
 
-import json
 import os
 import random
 import resource
@@ -142,6 +141,13 @@ class PullTest(PullTestCase):
         self.assertFalse(any(file.is_symlink() for file in files.values()))
         self.assertFalse((self.home / "hub").exists())
 
+    def test_a_mirror_that_lists_only_names_is_asked_for_each_file(self):
+        unsaid = {"size": None, "blobId": None, "lfs": None}
+        self.hub.listing = {name: unsaid for name in REPOSITORY}
+        self.hub.token = TOKEN
+        self.assert_pulled(self.pull(environment={"HF_TOKEN": TOKEN}))
+        self.assertEqual({r.authorization for r in self.hub.asked("store")}, {None})
+
     def test_offline_only_what_is_here_is_found(self):
         offline = {"HF_HUB_OFFLINE": "1"}
         self.assert_fails(self.pull(environment=offline), 3, "HF_HUB_OFFLINE")
@@ -241,7 +247,8 @@ class RefusedPullTest(PullTestCase):
         self.assert_fails(self.pull(environment={"HF_TOKEN": TOKEN + "x"}), 2, "does not accept the access token")
 
     def test_what_may_pass_is_tried_again(self):
-        self.hub.faults = [Fault("/api/", times=1, status=503), Fault("/api/", times=1, status=429, headers={"Retry-After": "1"}),
+        self.hub.faults = [Fault("/api/", times=1, status=503),
+                           Fault("/api/", times=1, status=429, headers={"Retry-After": "1"}),
                            Fault("config.json", times=1, status=500)]
         done = self.pull()
         self.assert_pulled(done)

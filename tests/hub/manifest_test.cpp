@@ -77,6 +77,12 @@ TEST(HubManifest, AnAnswerThatIsNoneIsRefused) {
     expect_error(ErrorCode::corrupt, {}, [] { parsed(R"("text",[],{"rfilename":7})"); });
 }
 
+TEST(HubManifest, ACommitThatWasAskedForIsTheOneDescribed) {
+    const std::string other(40, '0');
+    const std::string text = R"({"sha":")" + other + R"(","siblings":[]})";
+    expect_error(ErrorCode::corrupt, {kCommit, other}, [&] { parse_manifest(text, "a/b", kCommit); });
+}
+
 TEST(HubManifest, ARepositoryWithoutSafetensorsHoldsNoCheckpoint) {
     expect_error(ErrorCode::not_found, {"safetensors"}, [] { parsed(kConfig); });
     expect_error(ErrorCode::not_found, {"safetensors"},
