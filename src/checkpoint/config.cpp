@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "checkpoint/fields.h"
 #include "checkpoint/layer_overrides.h"
-#include "checkpoint/printable.h"
 #include "checkpoint/rope_fields.h"
 
 namespace gemmatrace::checkpoint {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/json.h"
-#include "checkpoint/printable.h"
+#include "base/printable.h"
 
 namespace gemmatrace::checkpoint {
 namespace {

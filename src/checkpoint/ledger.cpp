@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/printable.h"
+#include "base/printable.h"
 
 namespace gemmatrace::checkpoint {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "checkpoint/printable.h"
+#include "base/printable.h"
 #include "checkpoint/synth.h"
 
 namespace gemmatrace::checkpoint {

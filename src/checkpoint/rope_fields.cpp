@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "checkpoint/printable.h"
+#include "base/printable.h"
 
 namespace gemmatrace::checkpoint {
 namespace {

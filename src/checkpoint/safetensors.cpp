@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/numbers.h"
-#include "checkpoint/printable.h"
+#include "base/printable.h"
 #include "checkpoint/tensor_store.h"
 
 namespace gemmatrace::checkpoint {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "checkpoint/fields.h"
-#include "checkpoint/printable.h"
 
 namespace gemmatrace::checkpoint {
 namespace {

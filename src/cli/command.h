@@ -75,6 +75,7 @@ Command detokenize_command();
 Command render_command();
 Command inspect_command();
 Command synth_command();
+Command pull_command();
 // Completes the commands in `commands`, which must outlive it.
 Command completion_command(const std::vector<Command>& commands);
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "cli/batch.h"
+#include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -30,8 +31,9 @@ struct DetokenizeOptions {
     bool is_batch = false;
 };
 
-int run_detokenize(const DetokenizeOptions& options) {
-    check_checkpoint_directory(options.checkpoint);
+int run_detokenize(const DetokenizeOptions& given) {
+    DetokenizeOptions options = given;
+    options.checkpoint = find_checkpoint(given.checkpoint);
     const auto tokenizer = text::Tokenizer::load(options.checkpoint);
     const auto decode = [&](std::string_view list, const std::string& what) {
         return tokenizer.decode(parse_ids(list, what), options.skips_special);

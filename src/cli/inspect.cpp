@@ -10,6 +10,7 @@
 #include "checkpoint/ledger.h"
 #include "checkpoint/report.h"
 #include "checkpoint/tensor_store.h"
+#include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/layer_table.h"
 #include "cli/options.h"
@@ -118,8 +119,9 @@ std::string readable(const std::filesystem::path& checkpoint, const checkpoint::
     return text;
 }
 
-int run_inspect(const InspectOptions& options) {
-    check_checkpoint_directory(options.checkpoint);
+int run_inspect(const InspectOptions& given) {
+    InspectOptions options = given;
+    options.checkpoint = find_checkpoint(given.checkpoint);
     const auto config = checkpoint::load_config(options.checkpoint);
     ordered_json report = examine(options.checkpoint, config);
     report["kv_cache"] = kv_report(config);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
@@ -13,8 +14,9 @@
 namespace gemmatrace::cli {
 namespace {
 
-// A signal handler can reach nothing but a global.
-volatile std::sig_atomic_t interrupt_flag = 0;
+// A signal handler can reach nothing but a global; threads that fetch ask for it too.
+std::atomic<int> interrupt_flag = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not wait for a lock");
 // A signal that comes just before a read does not end that read, and it may be another thread's: a byte in a pipe is
 // seen by the wait all the same. -1 where there is none.
 volatile std::sig_atomic_t wake_in = -1;

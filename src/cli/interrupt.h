@@ -7,7 +7,7 @@ namespace gemmatrace::cli {
 // once.
 void watch_interrupts();
 
-// Whether Ctrl-C was pressed since the start or the last clear_interrupt().
+// Whether Ctrl-C was pressed since the start or the last clear_interrupt(). May be asked from any thread.
 bool is_interrupted();
 void clear_interrupt();
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/checkpoint_source.h"
 
 namespace gemmatrace::cli {
 namespace {
@@ -52,13 +53,13 @@ std::vector<int32_t> PromptWriter::chat(const nlohmann::ordered_json& messages, 
 }
 
 LoadedModel load_model(const ModelOptions& options, bool needs_tokenizer) {
-    const auto start = Clock::now();
-    check_checkpoint_directory(options.checkpoint);
+    const std::filesystem::path checkpoint = find_checkpoint(options.checkpoint, options.may_pull);
+    const auto start = Clock::now();  // fetching is not loading
     LoadedModel loaded;
-    loaded.runner = std::make_unique<cpu::Runner>(options.checkpoint, runner_options(options));
+    loaded.runner = std::make_unique<cpu::Runner>(checkpoint, runner_options(options));
     const checkpoint::ModelConfig& config = loaded.runner->config();
-    loaded.defaults = checkpoint::load_generation_config(options.checkpoint, config);
-    if (needs_tokenizer || has_tokenizer(options.checkpoint)) loaded.prompts.emplace(options.checkpoint, config);
+    loaded.defaults = checkpoint::load_generation_config(checkpoint, config);
+    if (needs_tokenizer || has_tokenizer(checkpoint)) loaded.prompts.emplace(checkpoint, config);
     loaded.load_seconds = seconds_between(start, Clock::now());
     return loaded;
 }

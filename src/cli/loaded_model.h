@@ -51,7 +51,7 @@ struct LoadedModel {
     double load_seconds = 0.0;
 };
 
-// Opens everything. needs_tokenizer: a missing tokenizer.json is then Error(not_found); a broken one always is an
+// Finds the checkpoint (find_checkpoint) and opens everything. needs_tokenizer: a missing tokenizer.json is then Error(not_found); a broken one always is an
 // error.
 LoadedModel load_model(const ModelOptions& options, bool needs_tokenizer);
 

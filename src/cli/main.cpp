@@ -26,12 +26,13 @@ constexpr const char* kExamples =
     "  gemmatrace inspect models/demo                               what the checkpoint holds\n"
     "\n"
     "'gemmatrace COMMAND --help' explains a command. Exit status: 0 done; 2 wrong input; 3 not found; 4 unsupported;\n"
-    "5 damaged or contradictory files; 7 no memory or disk; 70 a fault of the program; 130 interrupted.";
+    "5 damaged or contradictory files; 6 the hub is not ready; 7 no memory or disk; 9 too slow; 70 a fault of the program;\n"
+    "130 interrupted.";
 
 int run_program(int argc, char** argv) {
     std::vector<Command> commands;
     for (const auto make : {serve_command, chat_command, generate_command, tokenize_command, detokenize_command,
-                            render_command, inspect_command, synth_command}) {
+                            render_command, inspect_command, synth_command, pull_command}) {
         commands.push_back(make());
     }
     commands.push_back(completion_command(commands));

@@ -24,11 +24,12 @@ uint64_t random_seed() {
 }  // namespace
 
 Option checkpoint_argument(std::filesystem::path& checkpoint) {
-    return {"CHECKPOINT", &checkpoint, "directory with config.json, the safetensors and tokenizer.json"};
+    return {"CHECKPOINT", &checkpoint, "directory with config.json and the safetensors, or a pulled ORG/NAME"};
 }
 
 void add_model_options(Command& command, ModelOptions& options) {
     command.options.push_back(checkpoint_argument(options.checkpoint));
+    command.options.push_back({"--pull", &options.may_pull, "fetch the checkpoint ORG/NAME if it is not here yet"});
     constexpr bool kShowsDefault = true;
     command.add(
         "How to compute (only --precision can change a token)",
@@ -87,17 +88,6 @@ engine::SamplingParameters sampling_parameters(const SamplingOptions& options,
         result.seed = random_seed();
     }
     return result;
-}
-
-void check_checkpoint_directory(const std::filesystem::path& checkpoint) {
-    std::error_code failure;
-    if (std::filesystem::is_directory(checkpoint, failure)) return;
-    const bool exists = std::filesystem::exists(checkpoint, failure);
-    throw Error(ErrorCode::not_found,
-                exists ? fmt::format("'{}' is not a directory", checkpoint.string())
-                       : fmt::format("there is no checkpoint '{}'", checkpoint.string()),
-                {{"file", checkpoint.string()}},
-                "give the directory that holds config.json and the safetensors, e.g. models/demo");
 }
 
 }  // namespace gemmatrace::cli

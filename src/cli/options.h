@@ -16,7 +16,8 @@ namespace gemmatrace::cli {
 
 // How the model is run; none of these but the precision changes a token.
 struct ModelOptions {
-    std::filesystem::path checkpoint;
+    std::filesystem::path checkpoint;  // a directory or a hub's name: find_checkpoint()
+    bool may_pull = false;
     std::string precision = "bf16";
     std::string isa = "auto";
     int threads = 0;
@@ -34,7 +35,7 @@ struct SamplingOptions {
 
 // The positional CHECKPOINT.
 Option checkpoint_argument(std::filesystem::path& checkpoint);
-// CHECKPOINT, --precision, --isa, --threads, --chunk.
+// CHECKPOINT, --pull, --precision, --isa, --threads, --chunk.
 void add_model_options(Command& command, ModelOptions& options);
 // --temperature, --top-k, --top-p, --min-p, --seed.
 void add_sampling_options(Command& command, SamplingOptions& options);
@@ -47,8 +48,5 @@ cpu::RunnerOptions runner_options(const ModelOptions& options);
 // a seed one is drawn from the system.
 engine::SamplingParameters sampling_parameters(const SamplingOptions& options,
                                                const checkpoint::GenerationConfig& defaults);
-
-// Throws Error(not_found) when `checkpoint` is not a directory.
-void check_checkpoint_directory(const std::filesystem::path& checkpoint);
 
 }  // namespace gemmatrace::cli

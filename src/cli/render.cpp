@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/batch.h"
+#include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -67,8 +68,9 @@ class RenderBody {
     std::optional<text::Tokenizer> tokenizer_;
 };
 
-int run_render(const RenderOptions& options) {
-    check_checkpoint_directory(options.checkpoint);
+int run_render(const RenderOptions& given) {
+    RenderOptions options = given;
+    options.checkpoint = find_checkpoint(given.checkpoint);
     const RenderBody body(options);
     if (options.is_batch) {
         run_batch([&](const nlohmann::ordered_json& request) {

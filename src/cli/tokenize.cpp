@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "checkpoint/config.h"
 #include "cli/batch.h"
+#include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -72,8 +73,9 @@ class TokenizeBody {
     std::optional<int32_t> bos_id_;
 };
 
-int run_tokenize(const TokenizeOptions& options) {
-    check_checkpoint_directory(options.checkpoint);
+int run_tokenize(const TokenizeOptions& given) {
+    TokenizeOptions options = given;
+    options.checkpoint = find_checkpoint(given.checkpoint);
     const TokenizeBody body(options);
     if (options.is_batch) {
         run_batch([&](const nlohmann::ordered_json& line) {

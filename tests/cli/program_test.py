@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import BINARY, DEMO, ROOT, TestCase, generate, run
 
-COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "completion")
+COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "pull", "completion")
 
 
 class HelpTest(TestCase):

@@ -9,6 +9,7 @@ say() { printf '%s\n' "$*" >&2; }
 # The release preset describes the tests too, so configuring it asks for their library.
 build_packages='g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev
 libboost-dev prometheus-cpp-dev pkg-config'
+build_packages="$build_packages libcurl4-openssl-dev libssl-dev" # the command pull
 test_packages='python3 python3-venv git shellcheck'
 
 case ${1:-} in

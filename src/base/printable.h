@@ -1,4 +1,4 @@
-// Names and values out of files, made fit for an error message: short, one line, no control characters, valid UTF-8.
+// Foreign names and values, made fit for an error message: short, one line, no control characters, valid UTF-8.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 #include "base/utf8.h"
 
-namespace gemmatrace::checkpoint {
+namespace gemmatrace {
 
-// The text with control characters as '?', cut at 120 bytes: a file cannot write to the terminal through an error.
+// The text with control characters as '?', cut at 120 bytes: no file and no server writes to the terminal through an
+// error.
 inline std::string printable(std::string_view text) {
     constexpr size_t kLongest = 120;
     std::string shown(text.substr(0, kLongest));
@@ -19,4 +20,4 @@ inline std::string printable(std::string_view text) {
     return replace_invalid_utf8(shown) + (text.size() > kLongest ? "…" : "");
 }
 
-}  // namespace gemmatrace::checkpoint
+}  // namespace gemmatrace
