@@ -50,7 +50,7 @@ export async function open_page(browser, url, options = {}) {
     const page = await context.newPage();
     page.on("pageerror", (error) => faults.push(`exception: ${error.message} ${error.stack}`));
     page.on("dialog", (dialog) => faults.push(`dialog: ${dialog.message()}`));
-    page.setDefaultTimeout(5000);
+    page.setDefaultTimeout(30000);  // machines that test are busy
     await page.goto(url);
     const done = async () => {
         const is_hacked = await page.evaluate(() => window.hacked === true);

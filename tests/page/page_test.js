@@ -131,7 +131,7 @@ page_test("A tool call is shown and its result goes back", {}, async (page) => {
     await send(page, "tool please");
     await reply_done(page);
     const call = page.getByRole("region", { name: "Tool call 1" });
-    assert.match(await call.innerText(), /Calls weather/);
+    assert.match(await call.innerText(), /Calls\s+weather/);
     assert.equal(await call.locator("code").innerText(), '{\n  "city": "Bern"\n}');
     await call.getByLabel("Result of weather").fill("sunny");
     await page.getByRole("button", { name: "Send results" }).click();

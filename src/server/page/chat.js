@@ -118,10 +118,13 @@ export class Chat extends EventTarget {
         return stored.length;
     }
 
-    // Stores what is under way: the page may be going away.
-    save_running() {
-        for (const id of this.#running.keys()) {
-            this.#save(this.find(id));
+    // Ends all that is under way, at once: the page goes away, and its requests with it.
+    interrupt() {
+        for (const [id, running] of this.#running) {
+            const conversation = this.find(id);
+            conversation.messages.at(-1).finish = "interrupted";
+            this.#save(conversation);
+            running.abort.abort();
         }
     }
 
@@ -175,7 +178,7 @@ export class Chat extends EventTarget {
 
     #fail(reply, error, is_stopped) {
         if (is_stopped) {
-            reply.finish = "stopped";
+            reply.finish ??= "stopped";
             return;
         }
         reply.finish = "failed";

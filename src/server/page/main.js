@@ -66,7 +66,7 @@ class Page {
     #listen_to_window() {
         addEventListener("hashchange", () => this.#open_by_address());
         addEventListener("storage", (event) => this.#chat.follow_storage(event));
-        addEventListener("pagehide", () => this.#chat.save_running());
+        addEventListener("pagehide", () => this.#chat.interrupt());
         addEventListener("keydown", (event) => {
             const is_typing = event.target.closest("input, textarea, select, dialog") !== null;
             if (event.key === "Escape" && event.target.closest("dialog") === null) {
