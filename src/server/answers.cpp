@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "server/chat_reply.h"
 #include "server/chat_request.h"
+#include "server/page.h"
 #include "server/prompt.h"
 #include "server/request_fields.h"
 #include "server/tool_choice.h"
@@ -50,6 +51,17 @@ void answer_chat(const RouteContext& context) {
     ChatRequest chat = parse_chat_request(context.service, context.body());
     const auto reply = make_chat_reply(context.service, chat, context.request.id, context.writer, context.on_outcome);
     run_generation(context, std::move(chat.job), reply);
+}
+
+void answer_page(const RouteContext& context) {
+    HttpResponse response;
+    response.content_type = "text/html; charset=utf-8";
+    response.headers = {{"Content-Security-Policy", std::string(page_content_security_policy())},
+                        {"X-Content-Type-Options", "nosniff"},
+                        {"Referrer-Policy", "no-referrer"},
+                        {"Cache-Control", "no-cache"}};
+    response.body = page_html();
+    context.writer->send(std::move(response));
 }
 
 void answer_models(const RouteContext& context) {

@@ -8,6 +8,8 @@
 namespace gemmatrace::server {
 
 void answer_chat(const RouteContext& context);
+// The chat page.
+void answer_page(const RouteContext& context);
 void answer_models(const RouteContext& context);
 void answer_model(const RouteContext& context, std::string_view id);
 // {"content" or "prompt": text, "add_special": false, "with_pieces": false} or {"messages": [...]} to {"tokens",

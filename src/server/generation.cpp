@@ -119,6 +119,7 @@ std::shared_ptr<Generation> Generation::start(const Service& service, Generation
             auto listener = std::make_shared<ChoiceListener>(service, job, choice, sink);
             engine::Request request = job.request;
             request.sampling.seed += static_cast<uint64_t>(choice);
+            if (job.make_filter) request.filter = job.make_filter(request.prompt_ids);
             generation->ids_.push_back(service.engine->submit(std::move(request), std::move(listener)));
         }
     } catch (...) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,8 @@ struct GenerationJob {
     engine::Request request;  // the seed of choice k is the request's plus k
     int32_t choices = 1;      // each from the same prompt
     std::vector<std::string> stop_strings;
+    // What each choice may say; null, or null from it: anything.
+    std::function<std::shared_ptr<engine::TokenFilter>(std::span<const int32_t> prompt_ids)> make_filter;
     bool is_chat = true;             // the reply is read as Gemma 4's turn grammar; otherwise it is plain text
     bool parses_tool_calls = false;  // a request without tools gets calls as text
     bool is_single_call = false;     // the reply ends behind its first tool call

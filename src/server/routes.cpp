@@ -166,6 +166,8 @@ const std::vector<Routes::Route>& Routes::table() {
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_tokenize(context); })},
         {"POST", "/detokenize", false, false,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_detokenize(context); })},
+        {"GET", "/", false, false,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_page(context); })},
         {"GET", "/health", false, false, health},
         {"GET", "/ready", false, false, ready},
         {"GET", "/live", false, false, live},

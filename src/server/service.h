@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "server/reply_filter.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -43,6 +44,7 @@ struct Service {
     GenerationDefaults defaults = {};
     ServiceLimits limits = {};
     std::unique_ptr<engine::Engine> engine = {};
+    std::unique_ptr<ConstraintStore> constraints = {};  // of this tokenizer, which must not move any more
 
     int64_t context_tokens() const { return engine->limits().context_tokens; }
     // Throws Error(not_found) with code model_not_found unless `model` is the one that is served.

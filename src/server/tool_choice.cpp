@@ -6,6 +6,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "engine/constraint/tool_function.h"
+#include "server/reply_filter.h"
 
 namespace gemmatrace::server {
 namespace {
@@ -100,6 +103,62 @@ void read_choice(const RequestFields& fields, ToolUse& use) {
     }
 }
 
+std::shared_ptr<engine::Constraint> format_constraint(const Service& service, const ReplyFormat& format) {
+    const auto limits = ConstraintStore::limits();
+    try {
+        switch (format.kind) {
+            case ReplyFormat::Kind::text:
+                return nullptr;
+            case ReplyFormat::Kind::json_object:
+                return service.constraints->get("object", [&] { return engine::compile_json_object(limits); });
+            case ReplyFormat::Kind::json_schema: {
+                const auto strictness = format.is_strict ? engine::Strictness::strict : engine::Strictness::lenient;
+                const std::string key = (format.is_strict ? "strict " : "lenient ") + dump_json(format.schema);
+                return service.constraints->get(
+                    key, [&] { return engine::compile_json_schema(format.schema, limits, strictness); });
+            }
+            case ReplyFormat::Kind::regex:
+                return service.constraints->get("regex " + format.pattern,
+                                                [&] { return engine::compile_regex(format.pattern, limits); });
+        }
+    } catch (Error& error) {
+        throw error.add_context("field", format.field);
+    }
+    return nullptr;
+}
+
+std::shared_ptr<engine::Constraint> call_constraint(const Service& service, const ToolUse& tools,
+                                                    const std::vector<std::string>& names, bool allows_several) {
+    std::vector<engine::ToolFunction> functions;
+    std::string key = allows_several ? "calls" : "call";
+    for (const ordered_json& tool : tools.offered) {
+        if (std::ranges::find(names, name_of(tool)) == names.end()) continue;
+        const ordered_json& function = tool["function"];
+        functions.push_back({name_of(tool), function.contains("parameters") ? function["parameters"] : ordered_json()});
+        key += " " + dump_json(tool);
+    }
+    try {
+        return service.constraints->get(key, [&] {
+            return engine::compile_tool_calls(functions, allows_several, engine::ToolSyntax::of(service.tokenizer),
+                                              ConstraintStore::limits());
+        });
+    } catch (Error& error) {
+        throw error.add_context("field", "tools");
+    }
+}
+
+// Calls that the model makes by itself are held to their schemas where that is possible, and free where it is not: a
+// tool whose schema is beyond us is no reason to refuse a conversation.
+std::shared_ptr<engine::Constraint> automatic_call_constraint(const Service& service, const ToolUse& tools) {
+    std::vector<std::string> names;
+    for (const ordered_json& tool : tools.offered) names.push_back(name_of(tool));
+    try {
+        return call_constraint(service, tools, names, false);
+    } catch (const Error&) {
+        return nullptr;
+    }
+}
+
 }  // namespace
 
 ToolUse read_tool_use(const RequestFields& fields) {
@@ -120,14 +179,58 @@ ToolUse read_tool_use(const RequestFields& fields) {
     return use;
 }
 
+ReplyFormat read_response_format(const RequestFields& fields) {
+    ReplyFormat format;
+    const ordered_json* value = fields.object("response_format");
+    if (value == nullptr) return format;
+    const RequestFields inner(*value, "response_format");
+    const std::string type = inner.required_text("type");
+    format.field = "response_format";
+    if (type == "json_object") {
+        format.kind = ReplyFormat::Kind::json_object;
+    } else if (type == "json_schema") {
+        format.kind = ReplyFormat::Kind::json_schema;
+        const ordered_json* named = inner.object("json_schema");
+        if (named == nullptr) inner.refuse("json_schema", "is missing", "give {\"name\": …, \"schema\": …}");
+        const RequestFields schema_fields(*named, "response_format.json_schema");
+        const ordered_json* schema = schema_fields.object("schema");
+        if (schema == nullptr) schema_fields.refuse("schema", "is missing", "give a JSON schema");
+        format.schema = *schema;
+        format.is_strict = schema_fields.flag("strict").value_or(true);
+        format.field = "response_format.json_schema.schema";
+    } else if (type == "regex") {
+        format.kind = ReplyFormat::Kind::regex;
+        format.pattern = inner.required_text("pattern");
+    } else if (type != "text") {
+        inner.refuse("type", fmt::format("'{}' is unknown", type), "use text, json_object, json_schema or regex");
+    }
+    return format;
+}
+
+void constrain_reply(const Service& service, const ToolUse& tools, const ReplyFormat& format, GenerationJob& job) {
+    ReplyPlan plan;
+    plan.end_ids = job.request.end_ids;
+    const bool must_call = tools.choice == ToolUse::Choice::required;
+    if (!must_call) {
+        if (auto answer = format_constraint(service, format)) plan.answers.push_back(std::move(answer));
+    }
+    if (!tools.offered.empty()) {
+        if (must_call) {
+            plan.answers = {call_constraint(service, tools, tools.allowed, tools.allows_several)};
+        } else if (auto call = automatic_call_constraint(service, tools)) {
+            if (!plan.answers.empty()) plan.answers.push_back(call);
+            plan.call = std::move(call);
+        }
+    }
+    const int32_t vocab_size = service.engine->limits().vocab_size;
+    job.make_filter = [plan, markers = ReplyMarkers::of(service.tokenizer),
+                       vocab_size](std::span<const int32_t> prompt) {
+        return make_reply_filter(plan, markers, vocab_size, prompt);
+    };
+}
+
 void constrain_reply(const Service& service, const RequestFields& fields, const ToolUse& tools, GenerationJob& job) {
-    (void)service;
-    (void)job;
-    if (tools.choice == ToolUse::Choice::required) fields.refuse("tool_choice", "a forced call is not supported yet");
-    const ordered_json* format = fields.object("response_format");
-    if (format == nullptr) return;
-    const std::string type = RequestFields(*format, "response_format").required_text("type");
-    if (type != "text") fields.refuse("response_format", fmt::format("'{}' is not supported yet", type));
+    constrain_reply(service, tools, read_response_format(fields), job);
 }
 
 }  // namespace gemmatrace::server

@@ -22,7 +22,25 @@ struct ToolUse {
 // tools, tool_choice and parallel_tool_calls of the chat dialect. Throws Error(bad_request) naming the field.
 ToolUse read_tool_use(const RequestFields& fields);
 
-// Makes the reply one that response_format and tool_choice ask for. Throws Error(unsupported) for what cannot be held.
+// The form that an answer must have.
+struct ReplyFormat {
+    enum class Kind { text, json_object, json_schema, regex };
+    Kind kind = Kind::text;
+    nlohmann::ordered_json schema;
+    bool is_strict = true;  // a keyword that cannot be enforced is an error
+    std::string pattern;
+    std::string field;  // where the request says so
+};
+
+// response_format of the chat dialect: {"type": "text" | "json_object"}, {"type": "json_schema", "json_schema":
+// {"schema", "strict"}}, and as an extension {"type": "regex", "pattern"}. Throws Error(bad_request) naming the field.
+ReplyFormat read_response_format(const RequestFields& fields);
+
+// Makes every choice of the job a reply of that form, with calls that fit the schemas of their tools. The prompt must
+// be filled in. Throws Error(unsupported) or Error(bad_request) for a form that cannot be held.
+void constrain_reply(const Service& service, const ToolUse& tools, const ReplyFormat& format, GenerationJob& job);
+
+// The same with the form that response_format asks for.
 void constrain_reply(const Service& service, const RequestFields& fields, const ToolUse& tools, GenerationJob& job);
 
 }  // namespace gemmatrace::server
