@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "base/error.h"
 #include "engine/constraint/grammar_matches.h"
 

@@ -134,10 +134,8 @@ TEST(SchemaTest, a_pattern_matches_anywhere_unless_it_is_tied_to_the_ends) {
     expect_refused(R"({"type":"string","pattern":"b+"})", {"\"\"", "\"ac\""});
     expect_taken(R"({"type":"string","pattern":"^b+$"})", {"\"bb\""});
     expect_refused(R"({"type":"string","pattern":"^b+$"})", {"\"abb\"", "\"bbc\"", "\"\""});
-    expect_taken(R"({"type":"string","pattern":"^(a|b)"
-})", {"\"bxx\""
-});
-expect_taken(R"({"type":"string","pattern":"^[\"\\\\]{2}$"})", {R"("\"\\")"});
+    expect_taken(R"j({"type":"string","pattern":"^(a|b)"})j", {"\"bxx\""});
+    expect_taken(R"({"type":"string","pattern":"^[\"\\\\]{2}$"})", {R"("\"\\")"});
 expect_refused(R"({"type":"string","pattern":"^[^a]$"})", {"\"a\"", "\"\xff\"", "\"\n\""});
 }
 
