@@ -140,6 +140,11 @@ asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
         co_await refuse(400, "a request has a Content-Length or a Transfer-Encoding, not both", "bad_http");
         co_return std::nullopt;
     }
+    if (head.count(http::field::transfer_encoding) > 0 &&
+        !beast::iequals(head[http::field::transfer_encoding], "chunked")) {
+        co_await refuse(400, "a Transfer-Encoding other than chunked is not taken", "bad_http");
+        co_return std::nullopt;
+    }
     if (const auto length = parser.content_length(); length && *length > options_.max_body_bytes) {
         co_await refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes),
                         "body_too_large");
