@@ -67,7 +67,9 @@ void check_vocabulary(const Grammar& grammar, const VocabularyTrie& vocabulary) 
     for (size_t id = 0; id < grammar.size(); ++id) {
         const Node& node = grammar.node(static_cast<NodeId>(id));
         if (node.kind != NodeKind::symbol) continue;
-        require(node.symbol >= 0 && node.symbol < vocabulary.vocab_size(), "symbols of a grammar are ids");
+        const bool is_control = node.symbol >= 0 && node.symbol < vocabulary.vocab_size() &&
+                                vocabulary.bytes(node.symbol).empty();
+        require(is_control, "symbols of a grammar are control tokens");
     }
 }
 

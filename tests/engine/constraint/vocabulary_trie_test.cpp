@@ -47,7 +47,9 @@ TEST(VocabularyTrieTest, tokens_stand_under_their_bytes) {
         ASSERT_EQ(paths.count(id), 1U) << id;
         EXPECT_EQ(paths.at(id), trie.bytes(id));
         const std::string decoded = tokenizer.decode({&id, 1}, false);
-        if (is_valid_utf8(trie.bytes(id))) EXPECT_EQ(trie.bytes(id), decoded);
+        if (is_valid_utf8(trie.bytes(id))) {
+            EXPECT_EQ(trie.bytes(id), decoded);
+        }
     }
     EXPECT_EQ(paths.size(), ordinary);
 }
