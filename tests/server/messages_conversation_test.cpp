@@ -8,12 +8,10 @@
 #include "server/prompt.h"
 #include "support/expect_error.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::messages_testing {
 namespace {
 
 using gemmatrace::testing::expect_error;
-using testing::Json;
-using testing::json;
 
 MessagesConversation conversation_of(const Json& body) { return read_messages_conversation(RequestFields(body, "")); }
 
@@ -34,8 +32,8 @@ std::string prompt_text(const Json& body) {
     ChatPrompt prompt;
     prompt.messages = conversation.messages;
     prompt.continues_last = conversation.continues_last;
-    const std::vector<int32_t> ids = chat_ids(testing::demo_service(), prompt);
-    return testing::demo_service().tokenizer.decode(ids, false);
+    const std::vector<int32_t> ids = chat_ids(demo_service(), prompt);
+    return demo_service().tokenizer.decode(ids, false);
 }
 
 TEST(MessagesConversation, StringsAndBlocksAreTexts) {
@@ -210,4 +208,4 @@ TEST(MessagesConversation, WhatIsNoConversationIsRefusedByField) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::messages_testing

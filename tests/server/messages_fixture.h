@@ -15,7 +15,7 @@
 #include "server/http_message.h"
 #include "server/service.h"
 
-namespace gemmatrace::server::testing {
+namespace gemmatrace::server::messages_testing {
 
 using Json = nlohmann::ordered_json;
 
@@ -106,4 +106,4 @@ class KeepingWriter : public ResponseWriter {
     int ends = 0;
 };
 
-}  // namespace gemmatrace::server::testing
+}  // namespace gemmatrace::server::messages_testing

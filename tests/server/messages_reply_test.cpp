@@ -5,13 +5,9 @@
 
 #include "server/messages_fixture.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::messages_testing {
 namespace {
 
-using testing::Json;
-using testing::json;
-using testing::KeepingWriter;
-using testing::SentEvent;
 using Kind = text::ReplyPiece::Kind;
 using Pieces = std::vector<text::ReplyPiece>;
 using Reason = ChoiceEnd::Reason;
@@ -210,4 +206,4 @@ TEST(MessagesReply, AnErrorBeforeTheStreamHasAStatusOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::messages_testing

@@ -6,13 +6,10 @@
 #include "server/messages_fixture.h"
 #include "support/expect_error.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::messages_testing {
 namespace {
 
 using gemmatrace::testing::thrown_error;
-using testing::demo_service;
-using testing::Json;
-using testing::json;
 
 Json body_with(const char* members) {
     Json body = json(R"({"model": "demo", "max_tokens": 16, "messages": [{"role": "user", "content": "Hi"}]})");
@@ -91,7 +88,7 @@ TEST(MessagesRequest, CountingGivesThePromptsLength) {
 
 TEST(MessagesRequest, F132_WhatDoesNotFitIsRefusedWithBothNumbers) {
     const auto count = static_cast<int64_t>(parsed("{}").job.request.prompt_ids.size());
-    constexpr int64_t kContext = testing::kMessagesContext;
+    constexpr int64_t kContext = kMessagesContext;
     Json body = body_with("{}");
     body["max_tokens"] = kContext - count;
     EXPECT_EQ(parse_messages_request(demo_service(), body).job.request.max_tokens, kContext - count);
@@ -136,4 +133,4 @@ TEST(MessagesRequest, WrongMembersAreRefusedByField) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::messages_testing

@@ -6,12 +6,10 @@
 #include "server/messages_fixture.h"
 #include "support/expect_error.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::messages_testing {
 namespace {
 
 using gemmatrace::testing::thrown_error;
-using testing::Json;
-using testing::json;
 using Choice = ToolUse::Choice;
 
 constexpr const char* kTwoTools = R"([
@@ -101,4 +99,4 @@ TEST(MessagesTools, ABrokenDeclarationIsRefusedByField) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::messages_testing
