@@ -118,6 +118,7 @@ HttpResponse error_response(const Error& error, Dialect dialect, const std::stri
     HttpResponse response;
     response.status = http_status(error);
     response.body = dump_json(error_body(error, dialect, request_id));
+    if (dialect == Dialect::anthropic) response.headers.emplace_back("request-id", request_id);
     if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", kRetrySeconds);
     return response;
 }

@@ -19,7 +19,8 @@ int http_status(const Error& error);
 // context "code" or what the status stands for.
 nlohmann::ordered_json error_body(const Error& error, Dialect dialect, const std::string& request_id);
 
-// The whole response, with Retry-After where trying again helps.
+// The whole response, with Retry-After where trying again helps, and with the header request-id for those who look
+// there.
 HttpResponse error_response(const Error& error, Dialect dialect, const std::string& request_id);
 
 }  // namespace gemmatrace::server

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "server/answers.h"
 #include "server/api_error.h"
+#include "server/messages_answers.h"
 #include "server/completions.h"
 
 namespace gemmatrace::server {
@@ -158,6 +159,10 @@ const std::vector<Routes::Route>& Routes::table() {
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_chat(context); })},
         {"POST", "/v1/completions", true, true,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_completions(context); })},
+        {"POST", "/v1/messages", true, true,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_messages(context); })},
+        {"POST", "/v1/messages/count_tokens", false, false,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_count_tokens(context); })},
         {"GET", "/v1/models", false, false,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_models(context); })},
         {"GET", "/v1/models/*", false, false,
