@@ -89,56 +89,28 @@ void read_logprobs(const Service& service, const RequestFields& fields, Response
     if (request.shows_logprobs) request.job.request.top_logprobs = static_cast<int32_t>(top.value_or(0));
 }
 
-// text.format in the form that the chat dialect has for it.
-ordered_json response_format(const RequestFields& format) {
-    const std::string type = format.required_text("type");
-    ordered_json result;
-    result["type"] = type;
-    if (type == "text" || type == "json_object") return result;
-    if (type != "json_schema") {
-        format.refuse("type", fmt::format("'{}' is unknown", type), "use text, json_object or json_schema");
+// text.format: {"type": "text" | "json_object"}, or {"type": "json_schema", "name", "schema", "strict"}.
+ReplyFormat reply_format(const RequestFields& fields) {
+    ReplyFormat format;
+    const ordered_json* text = fields.object("text");
+    const ordered_json* wanted = text == nullptr ? nullptr : RequestFields(*text, "text").object("format");
+    if (wanted == nullptr) return format;
+    const RequestFields inner(*wanted, "text.format");
+    format.field = "text.format";
+    const std::string type = inner.required_text("type");
+    if (type == "json_object") {
+        format.kind = ReplyFormat::Kind::json_object;
+    } else if (type == "json_schema") {
+        format.kind = ReplyFormat::Kind::json_schema;
+        const ordered_json* schema = inner.object("schema");
+        if (schema == nullptr) inner.refuse("schema", "is missing", "give a JSON schema");
+        format.schema = *schema;
+        format.is_strict = inner.flag("strict").value_or(true);
+        format.field = "text.format.schema";
+    } else if (type != "text") {
+        inner.refuse("type", fmt::format("'{}' is unknown", type), "use text, json_object or json_schema");
     }
-    const ordered_json* schema = format.object("schema");
-    if (schema == nullptr) format.refuse("schema", "is missing", "give a JSON schema");
-    ordered_json& inner = result["json_schema"];
-    inner["name"] = format.required_text("name");
-    inner["schema"] = *schema;
-    if (const auto strict = format.flag("strict")) inner["strict"] = *strict;
-    return result;
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-        text.replace(at, from.size(), to);
-    }
-    return text;
-}
-
-// The same error, naming the member of this dialect.
-Error in_this_dialect(const Error& error) {
-    const auto renamed = [](std::string text) {
-        return replaced(replaced(std::move(text), "response_format.json_schema", "text.format"), "response_format",
-                        "text.format");
-    };
-    Error::Context context;
-    for (const auto& [key, value] : error.context()) context.emplace_back(key, key == "field" ? renamed(value) : value);
-    return {error.code(), renamed(error.message()), std::move(context), error.remedy()};
-}
-
-// The format and the forced calls through the one function that all dialects share.
-void constrain(const Service& service, const RequestFields& fields, ResponsesRequest& request) {
-    ordered_json shared = ordered_json::object();
-    if (const ordered_json* text = fields.object("text")) {
-        const RequestFields text_fields(*text, "text");
-        if (const ordered_json* format = text_fields.object("format")) {
-            shared["response_format"] = response_format(RequestFields(*format, "text.format"));
-        }
-    }
-    try {
-        constrain_reply(service, RequestFields(shared, ""), request.tools.use, request.job);
-    } catch (const Error& error) {
-        throw in_this_dialect(error);
-    }
+    return format;
 }
 
 ordered_json or_null(const RequestFields& fields, const char* name) {
@@ -226,7 +198,7 @@ ResponsesRequest parse_responses_request(const Service& service, ResponseStore& 
     job.request.prompt_ids = chat_ids(service, prompt);
     job.request.max_tokens =
         reply_tokens(service, job.request.prompt_ids.size(), fields.whole("max_output_tokens", 1, INT32_MAX));
-    constrain(service, fields, request);
+    constrain_reply(service, request.tools.use, reply_format(fields), job);
     request.settings = shown_settings(fields, request, model);
     return request;
 }
