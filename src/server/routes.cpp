@@ -14,6 +14,7 @@
 #include "server/api_error.h"
 #include "server/messages_answers.h"
 #include "server/completions.h"
+#include "server/responses_answers.h"
 
 namespace gemmatrace::server {
 namespace {
@@ -163,6 +164,16 @@ const std::vector<Routes::Route>& Routes::table() {
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_messages(context); })},
         {"POST", "/v1/messages/count_tokens", false, false,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_count_tokens(context); })},
+        {"POST", "/v1/responses", true, true,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_responses(context); })},
+        {"GET", "/v1/responses/*", false, false,
+         plain([](const Routes&, const RouteContext& context, std::string_view id) {
+             answer_stored_response(context, id);
+         })},
+        {"DELETE", "/v1/responses/*", false, false,
+         plain([](const Routes&, const RouteContext& context, std::string_view id) {
+             answer_delete_response(context, id);
+         })},
         {"GET", "/v1/models", false, false,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_models(context); })},
         {"GET", "/v1/models/*", false, false,
@@ -198,8 +209,8 @@ void Routes::answer_options(const RouteContext& context) const {
     HttpResponse response;
     response.status = 204;
     response.content_type.clear();
-    response.headers = {{"Allow", "GET, HEAD, POST, OPTIONS"},
-                        {"Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS"},
+    response.headers = {{"Allow", "GET, HEAD, POST, DELETE, OPTIONS"},
+                        {"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE, OPTIONS"},
                         {"Access-Control-Max-Age", "600"}};
     const std::string_view wanted = context.request.header("access-control-request-headers");
     response.headers.emplace_back("Access-Control-Allow-Headers", wanted.empty() ? "*" : std::string(wanted));

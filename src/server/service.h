@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "server/reply_filter.h"
+#include "server/responses_store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -43,6 +44,8 @@ struct Service {
     std::optional<int32_t> bos_id = {};
     GenerationDefaults defaults = {};
     ServiceLimits limits = {};
+    std::unique_ptr<ResponseStore> responses =
+        std::make_unique<ResponseStore>();  // outlives the engine, which fills it
     std::unique_ptr<engine::Engine> engine = {};
     std::unique_ptr<ConstraintStore> constraints = {};  // of this tokenizer, which must not move any more
 
