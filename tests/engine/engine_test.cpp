@@ -186,9 +186,9 @@ TEST(Engine, RequestsGetTheTokensTheyGetAloneWithoutReuseAndWithTwoThreads) {
 
 TEST(Engine, AShortageOfMemorySendsRequestsBackToTheQueueAndChangesNoToken) {
     const auto probe = make_cpu_backend(demo_runner(), 1, kContext, kChunk);
-    const auto engine = demo_engine(6, true, probe->slot_bytes(kContext) + probe->slot_bytes(200));
+    const auto engine = demo_engine(6, true, probe->slot_bytes(kContext));
     Mixture mixture(3, 12);
-    for (Request& request : mixture.requests) request.max_tokens = 200;
+    for (Request& request : mixture.requests) request.max_tokens = 300;
     std::ranges::fill(mixture.cancel_after, SIZE_MAX);
     expect_as_alone(*engine, mixture);
     EXPECT_GT(engine->statistics().preemptions, 0U);
