@@ -123,7 +123,6 @@ inline std::unique_ptr<Service> scripted_service(const std::string& reply, bool 
     options.reuses_prefixes = false;
     service.engine = std::make_unique<engine::Engine>(
         std::make_unique<ScriptedBackend>(service.tokenizer.vocab_size(), std::move(script)), options);
-    service.constraints = std::make_unique<ConstraintStore>(service.tokenizer, service.tokenizer.vocab_size());
     return owned;
 }
 
