@@ -41,7 +41,8 @@ ordered_json earlier_items(const RequestFields& fields, ResponseStore& store) {
                     "responses are kept in memory only, and not with store: false; send the whole conversation");
     }
     ordered_json items = parse_stored(stored->input);
-    for (ordered_json& item : parse_stored(stored->response).at("output")) items.push_back(std::move(item));
+    ordered_json response = parse_stored(stored->response);
+    for (ordered_json& item : response.at("output")) items.push_back(std::move(item));
     return items;
 }
 
