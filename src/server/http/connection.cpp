@@ -1,14 +1,10 @@
-// The life of a connection: timers on every wait, limits on every read. Awaiting stands in statements of its own: gcc
-// 12 compiles it wrongly inside a condition with operands.
+// The life of a connection: timers on every wait, limits on every read. Callbacks and no coroutines, which clang 14
+// does not compile with this library.
 #include "server/http/connection.h"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http.hpp>
 #include <nlohmann/json.hpp>
@@ -25,6 +21,8 @@ namespace {
 
 // Bytes of later requests that are read ahead while an answer is computed.
 constexpr size_t kReadAheadBytes = size_t{64} << 10;
+constexpr int kLingerSeconds = 2;
+constexpr size_t kLingerBytes = size_t{4} << 20;
 
 int hex_digit(char letter) {
     if (letter >= '0' && letter <= '9') return letter - '0';
@@ -69,112 +67,112 @@ bool is_client_away(const boost::system::error_code& failure) {
 Connection::Connection(asio::ip::tcp::socket socket, const HttpOptions& options, RequestHandler& handler,
                        asio::thread_pool& workers, ConnectionCount& count)
     : stream_(std::move(socket)),
-      wake_(stream_.get_executor()),
+      silence_(stream_.get_executor()),
       options_(options),
       handler_(handler),
       workers_(workers),
       count_(count) {
     ++count_.open;
-    boost::system::error_code ignored;
+    Failure ignored;
     client_ = stream_.socket().remote_endpoint(ignored).address().to_string();
 }
 
 Connection::~Connection() { --count_.open; }
 
-asio::awaitable<void> Connection::run() {
-    try {
-        while (true) {
-            auto request = co_await read_request();
-            if (!request) break;
-            const bool goes_on = co_await answer(std::move(*request));
-            if (!goes_on) break;
-        }
-    } catch (const std::exception&) {
-        // a broken connection; what it asked for is cancelled below
-    }
-    if (exchange_) exchange_->leave();
-    exchange_ = nullptr;
-    boost::system::error_code ignored;
-    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
-    stream_.close();
+void Connection::start() { wait_for_request(); }
+
+template <typename Next>
+void Connection::write(std::string bytes, const Next& next) {
+    sending_ = std::move(bytes);
+    stream_.expires_after(std::chrono::seconds(options_.write_seconds));
+    asio::async_write(stream_, asio::buffer(sending_),
+                      [self = shared_from_this(), next](const Failure& failure, size_t) {
+                          self->stream_.expires_never();
+                          next(failure);
+                      });
 }
 
-// Nothing when the connection is to be closed; a fault of the client's has been answered then.
-asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
-    Parser parser;
-    parser.header_limit(static_cast<uint32_t>(options_.max_header_bytes));
-    parser.body_limit(options_.max_body_bytes);
-    boost::system::error_code failure;
-    if (buffer_.size() == 0) {
-        stream_.expires_after(std::chrono::seconds(options_.idle_seconds));
-        const size_t count = co_await stream_.async_read_some(buffer_.prepare(kReadAheadBytes),
-                                                              asio::redirect_error(asio::use_awaitable, failure));
-        if (failure) co_return std::nullopt;
-        buffer_.commit(count);
-    }
+// --- a request comes in
+
+void Connection::wait_for_request() {
+    if (buffer_.size() > 0) return read_header();
+    stream_.expires_after(std::chrono::seconds(options_.idle_seconds));
+    stream_.async_read_some(buffer_.prepare(kReadAheadBytes),
+                            [self = shared_from_this()](const Failure& failure, size_t count) {
+                                if (failure) return self->close();
+                                self->buffer_.commit(count);
+                                self->read_header();
+                            });
+}
+
+void Connection::read_header() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(options_.max_header_bytes));
+    parser_->body_limit(options_.max_body_bytes);
     stream_.expires_after(std::chrono::seconds(options_.header_seconds));
-    co_await http::async_read_header(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, failure));
-    if (failure == http::error::header_limit) {
-        co_await refuse(431, "the headers are too large", "headers_too_large");
-        co_return std::nullopt;
-    }
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = shared_from_this()](const Failure& failure, size_t) { self->on_header(failure); });
+}
+
+void Connection::on_header(const Failure& failure) {
+    if (failure == http::error::header_limit) return refuse(431, "the headers are too large", "headers_too_large");
     if (failure == http::error::body_limit) {
-        co_await refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes),
-                        "body_too_large");
-        co_return std::nullopt;
+        return refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes), "body_too_large");
     }
     if (failure) {
-        if (!is_client_away(failure)) {
-            co_await refuse(400, fmt::format("this is not HTTP: {}", failure.message()), "bad_http");
-        }
-        co_return std::nullopt;
+        if (is_client_away(failure)) return close();
+        return refuse(400, fmt::format("this is not HTTP: {}", failure.message()), "bad_http");
     }
-    const auto& head = parser.get();
+    if (refuse_header()) return;
+    const auto& head = parser_->get();
     is_http_1_1_ = head.version() >= 11;
     wants_close_ = !head.keep_alive();
-    if (is_http_1_1_ && head.count(http::field::host) != 1) {
-        co_await refuse(400, "the request has no Host header, or several", "bad_http");
-        co_return std::nullopt;
-    }
-    if (head.count(http::field::content_length) > 0 && head.count(http::field::transfer_encoding) > 0) {
-        co_await refuse(400, "a request has a Content-Length or a Transfer-Encoding, not both", "bad_http");
-        co_return std::nullopt;
-    }
-    if (head.count(http::field::transfer_encoding) > 0 &&
-        !beast::iequals(head[http::field::transfer_encoding], "chunked")) {
-        co_await refuse(400, "a Transfer-Encoding other than chunked is not taken", "bad_http");
-        co_return std::nullopt;
-    }
-    if (const auto length = parser.content_length(); length && *length > options_.max_body_bytes) {
-        co_await refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes),
-                        "body_too_large");
-        co_return std::nullopt;
-    }
-    if (beast::iequals(head[http::field::expect], "100-continue")) {
-        const bool is_sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
-        if (!is_sent) co_return std::nullopt;
-    }
-    stream_.expires_after(std::chrono::seconds(options_.body_seconds));
-    co_await http::async_read(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, failure));
-    if (failure == http::error::body_limit) {
-        co_await refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes),
-                        "body_too_large");
-        co_return std::nullopt;
-    }
-    if (failure == beast::error::timeout) {
-        co_await refuse(408, "the body did not come in time", "request_timeout");
-        co_return std::nullopt;
-    }
-    if (failure) {
-        if (!is_client_away(failure))
-            co_await refuse(400, fmt::format("the body is broken: {}", failure.message()), "bad_http");
-        co_return std::nullopt;
-    }
-    co_return to_request(parser);
+    if (!beast::iequals(head[http::field::expect], "100-continue")) return read_body();
+    write("HTTP/1.1 100 Continue\r\n\r\n", [this](const Failure& unsent) {
+        if (unsent) return close();
+        read_body();
+    });
 }
 
-HttpRequest Connection::to_request(Parser& parser) const {
-    auto& message = parser.get();
+// What two servers in a row could read differently, and what is too large by its own account.
+bool Connection::refuse_header() {
+    const auto& head = parser_->get();
+    const size_t encodings = head.count(http::field::transfer_encoding);
+    if (head.version() >= 11 && head.count(http::field::host) != 1) {
+        refuse(400, "the request has no Host header, or several", "bad_http");
+    } else if (head.count(http::field::content_length) > 0 && encodings > 0) {
+        refuse(400, "a request has a Content-Length or a Transfer-Encoding, not both", "bad_http");
+    } else if (encodings > 0 && !beast::iequals(head[http::field::transfer_encoding], "chunked")) {
+        refuse(400, "a Transfer-Encoding other than chunked is not taken", "bad_http");
+    } else if (parser_->content_length().value_or(0) > options_.max_body_bytes) {
+        refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes), "body_too_large");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void Connection::read_body() {
+    stream_.expires_after(std::chrono::seconds(options_.body_seconds));
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](const Failure& failure, size_t) { self->on_body(failure); });
+}
+
+void Connection::on_body(const Failure& failure) {
+    if (!failure) return answer(take_request());
+    if (failure == http::error::body_limit) {
+        refuse(413, fmt::format("the body is larger than {} bytes", options_.max_body_bytes), "body_too_large");
+    } else if (failure == beast::error::timeout) {
+        close();
+    } else if (is_client_away(failure)) {
+        close();
+    } else {
+        refuse(400, fmt::format("the body is broken: {}", failure.message()), "bad_http");
+    }
+}
+
+HttpRequest Connection::take_request() {
+    auto& message = parser_->get();
     HttpRequest request;
     request.method = as_view(message.method_string());
     std::string_view target = as_view(message.target());
@@ -195,8 +193,9 @@ HttpRequest Connection::to_request(Parser& parser) const {
     return request;
 }
 
-// Whether the connection goes on.
-asio::awaitable<bool> Connection::answer(HttpRequest request) {
+// --- its answer goes out
+
+void Connection::answer(HttpRequest request) {
     Exchange::Settings settings;
     settings.request_id = request.id;
     settings.is_head = request.method == "HEAD";
@@ -207,101 +206,119 @@ asio::awaitable<bool> Connection::answer(HttpRequest request) {
         settings.more_headers =
             "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: x-request-id, retry-after\r\n";
     }
-    auto exchange = std::make_shared<Exchange>(stream_.get_executor(), std::move(settings), [self = weak_from_this()] {
-        if (const auto connection = self.lock()) connection->wake_.cancel();
+    stream_.expires_never();
+    exchange_ = std::make_shared<Exchange>(stream_.get_executor(), std::move(settings), [self = weak_from_this()] {
+        if (const auto connection = self.lock()) connection->send_more();
     });
-    exchange_ = exchange;
     watch_client();
-    asio::post(workers_, [&handler = handler_, exchange, request = std::move(request)]() mutable {
+    wait_in_silence();
+    asio::post(workers_, [&handler = handler_, exchange = exchange_, request = std::move(request)]() mutable {
         handler.handle(std::move(request), exchange);
     });
-    const bool is_sent = co_await send_answer(*exchange);
-    exchange_ = nullptr;
-    if (!is_sent) exchange->leave();
-    co_return is_sent && exchange->keeps_alive() && !is_client_gone_;
 }
 
-// Sends what comes until the answer is complete; false when the client is gone.
-asio::awaitable<bool> Connection::send_answer(Exchange& exchange) {
-    while (true) {
-        if (is_client_gone_) co_return false;
-        const bool is_complete = exchange.is_complete();
-        const std::string bytes = exchange.take();
-        if (!bytes.empty()) {
-            const bool is_sent = co_await write(bytes);
-            if (!is_sent) co_return false;
+// Sends what there is; called whenever something was added and when the last piece was sent.
+void Connection::send_more() {
+    if (!exchange_ || is_sending_) return;
+    const bool is_complete = exchange_->is_complete();
+    std::string bytes = exchange_->take();
+    if (!bytes.empty()) {
+        is_sending_ = true;
+        return write(std::move(bytes), [this](const Failure& failure) { on_sent(failure); });
+    }
+    if (is_complete) finish_answer();
+}
+
+void Connection::on_sent(const Failure& failure) {
+    is_sending_ = false;
+    if (failure) return close();
+    send_more();
+    if (exchange_) wait_in_silence();
+}
+
+// A stream that has nothing to say for a while says so, for clients and proxies that would give up.
+void Connection::wait_in_silence() {
+    silence_.expires_after(std::chrono::seconds(options_.keep_alive_seconds));
+    silence_.async_wait([self = shared_from_this()](const Failure& failure) {
+        if (failure || !self->exchange_) return;
+        if (self->exchange_->is_event_stream()) {
+            self->exchange_->write(": still here\n\n");
+        } else {
+            self->wait_in_silence();
         }
-        if (is_complete) co_return exchange.keeps_alive() || exchange.status() != 0;
-        if (!bytes.empty()) continue;
-        boost::system::error_code woken;
-        wake_.expires_after(std::chrono::seconds(options_.keep_alive_seconds));
-        co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
-        if (!woken && exchange.is_event_stream()) exchange.write(": still here\n\n");
-    }
+    });
 }
 
-asio::awaitable<bool> Connection::write(const std::string& bytes) {
-    boost::system::error_code failure;
-    stream_.expires_after(std::chrono::seconds(options_.write_seconds));
-    co_await asio::async_write(stream_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failure));
-    stream_.expires_never();
-    co_return !failure;
-}
-
-// A request that is no request: an answer, and the end of the connection.
-asio::awaitable<void> Connection::refuse(int status, std::string_view message, std::string_view code) {
-    const Error error(ErrorCode::bad_request, std::string(message),
-                      {{"status", std::to_string(status)}, {"code", std::string(code)}});
-    Exchange::Settings settings;
-    settings.request_id = random_id("req_");
-    settings.keeps_alive = false;
-    auto exchange = std::make_shared<Exchange>(stream_.get_executor(), settings, nullptr);
-    exchange->send(error_response(error, Dialect::openai, settings.request_id));
-    const std::string bytes = exchange->take();
-    const bool is_sent = co_await write(bytes);
-    if (is_sent) co_await linger();
-}
-
-// Reads on for a moment, so that the answer is not lost in a reset by what the client is still sending.
-asio::awaitable<void> Connection::linger() {
-    boost::system::error_code failure;
-    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failure);
-    std::array<char, 16384> ignored;
-    size_t total = 0;
-    stream_.expires_after(std::chrono::seconds(2));
-    while (!failure && total < (size_t{4} << 20)) {
-        total +=
-            co_await stream_.async_read_some(asio::buffer(ignored), asio::redirect_error(asio::use_awaitable, failure));
-    }
+void Connection::finish_answer() {
+    const bool goes_on = exchange_->keeps_alive();
+    exchange_ = nullptr;
+    silence_.cancel();
+    if (!goes_on) return close();
+    wait_for_request();
 }
 
 // While an answer is computed nothing is read, so a client that leaves is noticed here.
 void Connection::watch_client() {
     if (is_watching_) return;
     is_watching_ = true;
-    stream_.socket().async_wait(asio::ip::tcp::socket::wait_read,
-                                [self = shared_from_this()](const boost::system::error_code& failure) {
-                                    self->is_watching_ = false;
-                                    if (!failure) self->on_readable();
-                                });
+    stream_.socket().async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](const Failure& failure) {
+        self->is_watching_ = false;
+        if (!failure) self->on_readable();
+    });
 }
 
 void Connection::on_readable() {
-    if (!exchange_) return;  // the next request is being read already
-    boost::system::error_code failure;
+    if (!exchange_) return;                         // the next request is being read already
     if (buffer_.size() >= kReadAheadBytes) return;  // enough of later requests; a write will tell
+    Failure failure;
     stream_.socket().non_blocking(true, failure);
     const size_t count = stream_.socket().receive(buffer_.prepare(kReadAheadBytes), 0, failure);
     if (failure == asio::error::would_block || failure == asio::error::try_again) {
         watch_client();
     } else if (failure || count == 0) {
-        is_client_gone_ = true;
-        exchange_->leave();
-        wake_.cancel();
+        close();
     } else {
         buffer_.commit(count);
         watch_client();
     }
+}
+
+// --- the end
+
+// A request that is no request: an answer, and the end of the connection.
+void Connection::refuse(int status, std::string_view message, std::string_view code) {
+    const Error error(ErrorCode::bad_request, std::string(message),
+                      {{"status", std::to_string(status)}, {"code", std::string(code)}});
+    Exchange::Settings settings;
+    settings.request_id = random_id("req_");
+    settings.keeps_alive = false;
+    const auto refusal = std::make_shared<Exchange>(stream_.get_executor(), settings, nullptr);
+    refusal->send(error_response(error, Dialect::openai, settings.request_id));
+    write(refusal->take(), [this](const Failure& failure) {
+        if (failure) return close();
+        Failure ignored;
+        stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+        stream_.expires_after(std::chrono::seconds(kLingerSeconds));
+        linger();
+    });
+}
+
+// Reads on for a moment, so that the answer is not lost in a reset by what the client is still sending.
+void Connection::linger() {
+    stream_.async_read_some(asio::buffer(ignored_), [self = shared_from_this()](const Failure& failure, size_t count) {
+        self->ignored_bytes_ += count;
+        if (failure || self->ignored_bytes_ > kLingerBytes) return self->close();
+        self->linger();
+    });
+}
+
+void Connection::close() {
+    if (exchange_) exchange_->leave();
+    exchange_ = nullptr;
+    silence_.cancel();
+    Failure ignored;
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    stream_.close();
 }
 
 }  // namespace gemmatrace::server

@@ -1,20 +1,13 @@
-// Connections as coroutines: read a request, have it answered, send, again.
+// The listening socket, signals and the second's tick.
 #include "server/http/server.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
@@ -33,12 +26,13 @@ struct HttpServer::State {
           acceptor(context),
           signals(context),
           tick(context),
+          pause(context),
           workers(static_cast<size_t>(std::max(asked.workers, 1))) {}
 
     void listen();
-    asio::awaitable<void> accept_all();
-    asio::awaitable<void> tick_on(std::function<void()> on_tick);
-    void wait_for_signals(std::function<void(int)> on_signal);
+    void accept_next();
+    void tick_on(const std::function<void()>& on_tick);
+    void wait_for_signals(const std::function<void(int)>& on_signal);
 
     HttpOptions options;
     RequestHandler& handler;
@@ -46,6 +40,7 @@ struct HttpServer::State {
     tcp::acceptor acceptor;
     asio::signal_set signals;
     asio::steady_timer tick;
+    asio::steady_timer pause;
     asio::thread_pool workers;
     ConnectionCount connections;
 };
@@ -64,33 +59,35 @@ void HttpServer::State::listen() {
                 {{"field", "--port"}}, "choose another --port or --host (an IP address)");
 }
 
-asio::awaitable<void> HttpServer::State::accept_all() {
-    while (acceptor.is_open()) {
-        boost::system::error_code failure;
-        tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, failure));
-        if (failure == asio::error::operation_aborted) break;
+void HttpServer::State::accept_next() {
+    acceptor.async_accept([this](const boost::system::error_code& failure, tcp::socket socket) {
+        if (failure == asio::error::operation_aborted || !acceptor.is_open()) return;
         if (failure) {  // out of file handles, most likely: wait for some to be closed
-            asio::steady_timer pause(context, std::chrono::milliseconds(50));
-            co_await pause.async_wait(asio::use_awaitable);
-            continue;
+            pause.expires_after(std::chrono::milliseconds(50));
+            pause.async_wait([this](const boost::system::error_code& stopped) {
+                if (!stopped) accept_next();
+            });
+            return;
         }
-        if (connections.open >= options.max_connections) continue;  // closes it
-        socket.set_option(tcp::no_delay(true), failure);
-        auto connection = std::make_shared<Connection>(std::move(socket), options, handler, workers, connections);
-        asio::co_spawn(
-            context, [connection] { return connection->run(); }, asio::detached);
-    }
+        if (connections.open < options.max_connections) {  // otherwise it is closed here
+            boost::system::error_code ignored;
+            socket.set_option(tcp::no_delay(true), ignored);
+            std::make_shared<Connection>(std::move(socket), options, handler, workers, connections)->start();
+        }
+        accept_next();
+    });
 }
 
-asio::awaitable<void> HttpServer::State::tick_on(std::function<void()> on_tick) {
-    while (true) {
-        tick.expires_after(std::chrono::seconds(1));
-        co_await tick.async_wait(asio::use_awaitable);
+void HttpServer::State::tick_on(const std::function<void()>& on_tick) {
+    tick.expires_after(std::chrono::seconds(1));
+    tick.async_wait([this, on_tick](const boost::system::error_code& failure) {
+        if (failure) return;
         on_tick();
-    }
+        tick_on(on_tick);
+    });
 }
 
-void HttpServer::State::wait_for_signals(std::function<void(int)> on_signal) {
+void HttpServer::State::wait_for_signals(const std::function<void(int)>& on_signal) {
     signals.async_wait([this, on_signal](const boost::system::error_code& failure, int signal) {
         if (failure) return;
         on_signal(signal);
@@ -115,8 +112,8 @@ void HttpServer::run(const std::function<void(int)>& on_signal, const std::funct
     state.signals.add(SIGINT);
     state.signals.add(SIGTERM);
     state.wait_for_signals(on_signal);
-    asio::co_spawn(state.context, state.tick_on(on_tick), asio::detached);
-    asio::co_spawn(state.context, state.accept_all(), asio::detached);
+    state.tick_on(on_tick);
+    state.accept_next();
     state.context.run();
 }
 
