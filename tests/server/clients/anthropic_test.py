@@ -4,24 +4,20 @@ Needs the package anthropic (any recent version); without it everything is skipp
 """
 
 import json
-import os
 import re
-import subprocess
-import threading
-import time
+import sys
 import unittest
-import urllib.error
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support import TIMEOUT_S, Server
 
 try:
     import anthropic
 except ImportError:
     anthropic = None
 
-BINARY = os.environ["GEMMATRACE_BINARY"]
-ROOT = Path(os.environ["GEMMATRACE_ROOT"])
-TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))
 KEY = "test-key"
 FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
 PARIS = "The capital of France is Paris."
@@ -41,58 +37,19 @@ OSLO = {"role": "user", "content": "What is the weather in Oslo?"}
 PIXEL = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 
 
-class Server:
-    """A server on a free port, ready when made."""
-
-    def __init__(self, *arguments):
-        command = [BINARY, "serve", str(ROOT / "models" / "demo"), "--port", "0", "--api-key", KEY, *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said = ""
-        self.url = None
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end and self.process.poll() is None and not self._is_ready():
-            time.sleep(0.05)
-        if not self._is_ready():
-            self.process.kill()
-            raise RuntimeError("the server did not become ready: " + self.said)
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.said += line
-            found = re.search(r"http://[\d.]+:\d+", line)
-            if found and self.url is None:
-                self.url = found.group()
-
-    def _is_ready(self):
-        if self.url is None:
-            return False
-        try:
-            return urllib.request.urlopen(self.url + "/health", timeout=5).status == 200
-        except (urllib.error.URLError, ConnectionError):
-            return False
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(TIMEOUT_S)
-        self._reader.join(TIMEOUT_S)
-        self.process.stderr.close()
-
-
 @unittest.skipUnless(anthropic, "needs the package anthropic")
 class AnthropicTest(unittest.TestCase):
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--context", "4096")
+        cls.server = Server("--context", "4096", "--api-key", KEY)
         cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key=KEY, max_retries=0, timeout=TIMEOUT_S)
 
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
-        cls.server.close()
+        cls.server.stop()
 
     def create(self, **members):
         members = {"model": "demo", "max_tokens": 100, "messages": FRANCE, **members}
