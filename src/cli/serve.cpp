@@ -192,12 +192,6 @@ Served load_service(const ServeOptions& options) {
     return served;
 }
 
-// Once the service has its place.
-void finish_service(server::Service& service) {
-    service.constraints =
-        std::make_unique<server::ConstraintStore>(service.tokenizer, service.engine->limits().vocab_size);
-}
-
 void announce(const ServeOptions& options, const Served& served, uint16_t port, bool has_keys) {
     const std::string host = options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
     const std::string base = fmt::format("http://{}:{}", host, port);
@@ -309,7 +303,6 @@ int run_serve(const ServeOptions& options) {
     server::AccessLog log(options.access_log);
 
     Served served = load_service(options);
-    finish_service(served.service);
     server::Health health;
     server::Metrics metrics(served.service.model_id);
     server::Routes routes(served.service, {keys, !options.protects_health, true}, health, metrics, log);

@@ -18,7 +18,7 @@ struct BackendLimits {
     int64_t context_tokens = 0;  // positions of one slot
     int32_t slots = 0;
     int32_t chunk_tokens = 0;  // most tokens of one prefill call
-    std::optional<double> final_softcap;
+    std::optional<double> final_softcap = {};
     model::Precision precision = model::Precision::bf16;
 };
 

@@ -441,7 +441,8 @@ void Engine::Scheduler::choose(Sequence& sequence, std::span<const float> logits
         if (request.filter != nullptr) {
             if (request.filter->must_end()) return finish(sequence, FinishReason::stop);
             choice.allowed = request.filter->allowed();
-            if (request.filter->may_end()) choice.also_allowed = request.end_ids;
+            // An end that is to be ignored would be a token, and the filter allows no such token.
+            if (request.filter->may_end() && !request.ignores_end) choice.also_allowed = request.end_ids;
         }
         const int32_t id = sequence.sampler.choose(logits, choice);
         GeneratedToken token;

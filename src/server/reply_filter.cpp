@@ -126,22 +126,18 @@ class ReplyFilter : public engine::TokenFilter {
 
 }  // namespace
 
-ConstraintStore::ConstraintStore(const text::Tokenizer& tokenizer, int32_t vocab_size)
-    : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
+std::shared_ptr<engine::Constraint> ConstraintStore::find(const std::string& key, const text::Tokenizer& tokenizer,
+                                                          int32_t vocab_size) {
+    const std::lock_guard lock(mutex_);
+    if (trie_ == nullptr) trie_ = std::make_shared<const engine::VocabularyTrie>(tokenizer, vocab_size);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return nullptr;
+    found->second.last_use = ++clock_;
+    return found->second.constraint;
+}
 
-std::shared_ptr<engine::Constraint> ConstraintStore::get(const std::string& key,
-                                                         engine::GrammarPtr (*compile)(const void* argument),
-                                                         const void* argument) {
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = entries_.find(key);
-        if (found != entries_.end()) {
-            found->second.last_use = ++clock_;
-            return found->second.constraint;
-        }
-        if (trie_ == nullptr) trie_ = std::make_shared<const engine::VocabularyTrie>(tokenizer_, vocab_size_);
-    }
-    auto constraint = engine::Constraint::create(compile(argument), trie_, limits());
+std::shared_ptr<engine::Constraint> ConstraintStore::keep(const std::string& key, engine::GrammarPtr grammar) {
+    auto constraint = engine::Constraint::create(std::move(grammar), trie_, limits());
     const std::lock_guard lock(mutex_);
     entries_[key] = {constraint, ++clock_};
     if (entries_.size() > kMaxStoredConstraints) {

@@ -16,18 +16,16 @@
 
 namespace gemmatrace::server {
 
-// Compiled constraints of a model, the last used kept. Any thread may ask.
+// Compiled constraints of one model, the last used kept. Any thread may ask.
 class ConstraintStore {
   public:
-    ConstraintStore(const text::Tokenizer& tokenizer, int32_t vocab_size);
-
-    // The constraint that `key` names, compiled by `compile` when it is not there.
-    std::shared_ptr<engine::Constraint> get(const std::string& key, engine::GrammarPtr (*compile)(const void* argument),
-                                            const void* argument);
+    // The constraint that `key` names, compiled by `compile` when it is not there. Always for the same tokenizer, which
+    // is read at the first use.
     template <typename Compile>
-    std::shared_ptr<engine::Constraint> get(const std::string& key, const Compile& compile) {
-        return get(
-            key, [](const void* argument) { return (*static_cast<const Compile*>(argument))(); }, &compile);
+    std::shared_ptr<engine::Constraint> get(const text::Tokenizer& tokenizer, int32_t vocab_size,
+                                            const std::string& key, const Compile& compile) {
+        if (auto known = find(key, tokenizer, vocab_size)) return known;
+        return keep(key, compile());
     }
 
     static engine::ConstraintLimits limits() { return {}; }
@@ -37,8 +35,10 @@ class ConstraintStore {
         std::shared_ptr<engine::Constraint> constraint;
         uint64_t last_use = 0;
     };
-    const text::Tokenizer& tokenizer_;
-    int32_t vocab_size_;
+    std::shared_ptr<engine::Constraint> find(const std::string& key, const text::Tokenizer& tokenizer,
+                                             int32_t vocab_size);
+    std::shared_ptr<engine::Constraint> keep(const std::string& key, engine::GrammarPtr grammar);
+
     std::mutex mutex_;
     std::shared_ptr<const engine::VocabularyTrie> trie_;  // made at the first use
     std::map<std::string, Entry> entries_;

@@ -41,12 +41,13 @@ ordered_json earlier_items(const RequestFields& fields, ResponseStore& store) {
                     "responses are kept in memory only, and not with store: false; send the whole conversation");
     }
     ordered_json items = parse_stored(stored->input);
-    for (ordered_json& item : parse_stored(stored->response).at("output")) items.push_back(std::move(item));
+    ordered_json response = parse_stored(stored->response);
+    for (ordered_json& item : response.at("output")) items.push_back(std::move(item));
     return items;
 }
 
-ordered_json conversation(const RequestFields& fields, const ordered_json& items, size_t first_new,
-                          const ResponsesTools& tools) {
+ordered_json conversation_of(const RequestFields& fields, const ordered_json& items, size_t first_new,
+                             const ResponsesTools& tools) {
     ordered_json messages = ordered_json::array();
     if (const auto instructions = fields.text("instructions"); instructions && !instructions->empty()) {
         ordered_json message;
@@ -192,7 +193,7 @@ ResponsesRequest parse_responses_request(const Service& service, ResponseStore& 
     read_logprobs(service, fields, request);
 
     ChatPrompt prompt;
-    prompt.messages = conversation(fields, request.items, first_new, request.tools);
+    prompt.messages = conversation_of(fields, request.items, first_new, request.tools);
     prompt.tools = request.tools.use.offered;
     prompt.template_options = options_for_template(fields);
     job.request.prompt_ids = chat_ids(service, prompt);

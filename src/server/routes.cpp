@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "server/answers.h"
 #include "server/api_error.h"
-#include "server/messages_answers.h"
 #include "server/completions.h"
+#include "server/messages_answers.h"
 #include "server/responses_answers.h"
 
 namespace gemmatrace::server {

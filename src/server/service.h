@@ -40,14 +40,14 @@ struct Service {
     int64_t created = 0;                          // seconds since 1970
     text::Tokenizer tokenizer;
     std::optional<text::ChatTemplate> chat_template = {};
-    nlohmann::ordered_json special_tokens;  // bos_token and the like, for the template
+    nlohmann::ordered_json special_tokens = {};  // bos_token and the like, for the template
     std::optional<int32_t> bos_id = {};
     GenerationDefaults defaults = {};
     ServiceLimits limits = {};
     std::unique_ptr<ResponseStore> responses =
         std::make_unique<ResponseStore>();  // outlives the engine, which fills it
     std::unique_ptr<engine::Engine> engine = {};
-    std::unique_ptr<ConstraintStore> constraints = {};  // of this tokenizer, which must not move any more
+    std::unique_ptr<ConstraintStore> constraints = std::make_unique<ConstraintStore>();
 
     int64_t context_tokens() const { return engine->limits().context_tokens; }
     // Throws Error(not_found) with code model_not_found unless `model` is the one that is served.

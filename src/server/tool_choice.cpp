@@ -103,6 +103,12 @@ void read_choice(const RequestFields& fields, ToolUse& use) {
     }
 }
 
+template <typename Compile>
+std::shared_ptr<engine::Constraint> constraint_of(const Service& service, const std::string& key,
+                                                  const Compile& compile) {
+    return service.constraints->get(service.tokenizer, service.engine->limits().vocab_size, key, compile);
+}
+
 std::shared_ptr<engine::Constraint> format_constraint(const Service& service, const ReplyFormat& format) {
     const auto limits = ConstraintStore::limits();
     try {
@@ -110,16 +116,16 @@ std::shared_ptr<engine::Constraint> format_constraint(const Service& service, co
             case ReplyFormat::Kind::text:
                 return nullptr;
             case ReplyFormat::Kind::json_object:
-                return service.constraints->get("object", [&] { return engine::compile_json_object(limits); });
+                return constraint_of(service, "object", [&] { return engine::compile_json_object(limits); });
             case ReplyFormat::Kind::json_schema: {
                 const auto strictness = format.is_strict ? engine::Strictness::strict : engine::Strictness::lenient;
                 const std::string key = (format.is_strict ? "strict " : "lenient ") + dump_json(format.schema);
-                return service.constraints->get(
-                    key, [&] { return engine::compile_json_schema(format.schema, limits, strictness); });
+                return constraint_of(service, key,
+                                     [&] { return engine::compile_json_schema(format.schema, limits, strictness); });
             }
             case ReplyFormat::Kind::regex:
-                return service.constraints->get("regex " + format.pattern,
-                                                [&] { return engine::compile_regex(format.pattern, limits); });
+                return constraint_of(service, "regex " + format.pattern,
+                                     [&] { return engine::compile_regex(format.pattern, limits); });
         }
     } catch (Error& error) {
         throw error.add_context("field", format.field);
@@ -138,7 +144,7 @@ std::shared_ptr<engine::Constraint> call_constraint(const Service& service, cons
         key += " " + dump_json(tool);
     }
     try {
-        return service.constraints->get(key, [&] {
+        return constraint_of(service, key, [&] {
             return engine::compile_tool_calls(functions, allows_several, engine::ToolSyntax::of(service.tokenizer),
                                               ConstraintStore::limits());
         });

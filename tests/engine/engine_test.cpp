@@ -186,9 +186,9 @@ TEST(Engine, RequestsGetTheTokensTheyGetAloneWithoutReuseAndWithTwoThreads) {
 
 TEST(Engine, AShortageOfMemorySendsRequestsBackToTheQueueAndChangesNoToken) {
     const auto probe = make_cpu_backend(demo_runner(), 1, kContext, kChunk);
-    const auto engine = demo_engine(6, true, probe->slot_bytes(kContext) + probe->slot_bytes(200));
+    const auto engine = demo_engine(6, true, probe->slot_bytes(kContext));
     Mixture mixture(3, 12);
-    for (Request& request : mixture.requests) request.max_tokens = 200;
+    for (Request& request : mixture.requests) request.max_tokens = 300;
     std::ranges::fill(mixture.cancel_after, SIZE_MAX);
     expect_as_alone(*engine, mixture);
     EXPECT_GT(engine->statistics().preemptions, 0U);
@@ -321,6 +321,40 @@ TEST(Engine, EndTokensWaitForMinTokensAndAreIgnoredOnRequest) {
     request.min_tokens = 0;
     request.ignores_end = true;
     EXPECT_EQ(run(*engine, request)->ids, free_run);
+}
+
+// Allows one token for ever, and an end at any time.
+class OneTokenFilter : public TokenFilter {
+  public:
+    static constexpr int32_t kAllowed = 70;
+    explicit OneTokenFilter(int32_t vocab_size) : bits_((static_cast<size_t>(vocab_size) + 63) / 64) {
+        bits_[kAllowed / 64] = uint64_t{1} << (kAllowed % 64);
+    }
+    std::span<const uint64_t> allowed() override { return bits_; }
+    bool may_end() const override { return true; }
+    bool must_end() const override { return false; }
+    void advance(int32_t id) override { advanced.push_back(id); }
+    std::vector<int32_t> advanced;
+
+  private:
+    std::vector<uint64_t> bits_;
+};
+
+TEST(Engine, AnIgnoredEndIsNoChoiceWhereAFilterAllowsOtherTokensOnly) {
+    const auto engine = demo_engine();
+    for (const bool ignores_end : {false, true}) {
+        Request request = request_for({2, 400, 401}, 5);
+        request.end_ids = {500};
+        request.sampling.logit_bias = {{500, 100.0F}};
+        request.ignores_end = ignores_end;
+        const auto filter = std::make_shared<OneTokenFilter>(engine->limits().vocab_size);
+        request.filter = filter;
+        const auto recorder = run(*engine, request);
+        const std::vector<int32_t> expected(ignores_end ? 5 : 0, OneTokenFilter::kAllowed);
+        EXPECT_FALSE(recorder->error);
+        EXPECT_EQ(recorder->ids, expected);
+        EXPECT_EQ(filter->advanced, expected);
+    }
 }
 
 TEST(Engine, LogProbabilitiesOfPromptAndReplyBelongToOneDistribution) {

@@ -14,7 +14,7 @@
 #include "server/responses_answers.h"
 #include "server/responses_request.h"
 
-namespace gemmatrace::server::testing {
+namespace gemmatrace::server::responses_testing {
 
 using Json = nlohmann::ordered_json;
 
@@ -22,7 +22,10 @@ using Json = nlohmann::ordered_json;
 class ScriptedBackend : public engine::Backend {
   public:
     ScriptedBackend(int32_t vocab_size, std::vector<int32_t> script) : script_(std::move(script)) {
-        limits_ = {.vocab_size = vocab_size, .context_tokens = 4096, .slots = 1, .chunk_tokens = 64};
+        limits_.vocab_size = vocab_size;
+        limits_.context_tokens = 4096;
+        limits_.slots = 1;
+        limits_.chunk_tokens = 64;
     }
     const engine::BackendLimits& limits() const override { return limits_; }
     std::string description() const override { return "a script"; }
@@ -104,8 +107,10 @@ inline text::Tokenizer demo_tokenizer() { return text::Tokenizer::load(GEMMATRAC
 
 // The demo's tokenizer and template; the model says `reply` (markers of the turn grammar are control tokens), and then
 // ends its turn or, with `breaks`, fails.
-inline Service scripted_service(const std::string& reply, bool breaks = false) {
-    Service service{.model_id = "scripted", .tokenizer = demo_tokenizer()};
+inline std::unique_ptr<Service> scripted_service(const std::string& reply, bool breaks = false) {
+    auto owned =
+        std::make_unique<Service>(Service{.model_id = "scripted", .tokenizer = demo_tokenizer(), .special_tokens = {}});
+    Service& service = *owned;
     service.chat_template = text::ChatTemplate::load(GEMMATRACE_SOURCE_DIR "/models/demo");
     service.special_tokens = text::special_token_variables(GEMMATRACE_SOURCE_DIR "/models/demo");
     service.bos_id = service.tokenizer.bos_id();
@@ -118,7 +123,7 @@ inline Service scripted_service(const std::string& reply, bool breaks = false) {
     options.reuses_prefixes = false;
     service.engine = std::make_unique<engine::Engine>(
         std::make_unique<ScriptedBackend>(service.tokenizer.vocab_size(), std::move(script)), options);
-    return service;
+    return owned;
 }
 
 // POST /v1/responses. Throws what the route throws.
@@ -156,4 +161,4 @@ inline std::vector<SentEvent> streamed_answer(const Service& service, Json reque
     return events;
 }
 
-}  // namespace gemmatrace::server::testing
+}  // namespace gemmatrace::server::responses_testing

@@ -4,14 +4,8 @@
 #include "server/responses_fixture.h"
 #include "support/expect_error.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::responses_testing {
 namespace {
-
-using testing::Json;
-using testing::scripted_service;
-using testing::SentEvent;
-using testing::streamed_answer;
-using testing::whole_answer;
 
 constexpr const char* kRichReply =
     "<|channel>thought\nLet me see.\n<channel|>I look.<|tool_call>call:add{a:1}<tool_call|>"
@@ -19,8 +13,10 @@ constexpr const char* kRichReply =
 
 Json rich_request() {
     return Json::parse(R"({"input": "Hi", "temperature": 0, "tools": [
-        {"type": "function", "name": "add"},
-        {"type": "namespace", "name": "group", "description": "", "tools": [{"type": "function", "name": "find"}]}]})");
+        {"type": "function", "name": "add", "parameters":
+            {"type": "object", "properties": {"a": {"type": ["integer", "string"]}}}},
+        {"type": "namespace", "name": "group", "description": "", "tools": [{"type": "function", "name": "find",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}]}]})");
 }
 
 std::string types_of(const Json& output) {
@@ -40,7 +36,8 @@ Json without_ids(Json response) {
 }
 
 TEST(ResponsesReply, EveryKindOfPieceIsAnItemInItsPlace) {
-    const Service service = scripted_service(kRichReply);
+    const auto owned = scripted_service(kRichReply);
+    const Service& service = *owned;
     const Json answer = whole_answer(service, rich_request());
     EXPECT_EQ(answer["status"], "completed");
     const Json& output = answer["output"];
@@ -59,7 +56,8 @@ TEST(ResponsesReply, EveryKindOfPieceIsAnItemInItsPlace) {
 }
 
 TEST(ResponsesReply, UsageAndSettingsAreShown) {
-    const Service service = scripted_service(kRichReply);
+    const auto owned = scripted_service(kRichReply);
+    const Service& service = *owned;
     Json request = rich_request();
     request.update(Json::parse(R"({"instructions": "Be brief", "metadata": {"k": "v"}, "top_p": 0.5,
                                    "max_output_tokens": 200, "tool_choice": "auto", "parallel_tool_calls": true})"));
@@ -100,10 +98,11 @@ struct Follower {
             last = data["response"];
             return;
         }
+        if (name == "error") return;
         if (name == "response.output_item.added") {
             EXPECT_EQ(data["output_index"], items.size());
-            if (data["item"].contains("content")) EXPECT_EQ(data["item"]["content"], Json::array());
-            if (data["item"].contains("arguments")) EXPECT_EQ(data["item"]["arguments"], "");
+            EXPECT_EQ(data["item"].value("content", Json::array()), Json::array());
+            EXPECT_EQ(data["item"].value("arguments", ""), "");
             EXPECT_EQ(data["item"]["status"], "in_progress");
             items.push_back(data["item"]);
             texts.emplace_back();
@@ -126,12 +125,15 @@ struct Follower {
             EXPECT_EQ(data["arguments"], texts.back());
             EXPECT_EQ(data["name"], items.back()["name"]);
         }
-        if (name == "response.content_part.done") EXPECT_EQ(data["part"]["text"], texts.back());
+        if (name == "response.content_part.done") {
+            EXPECT_EQ(data["part"]["text"], texts.back());
+        }
     }
 };
 
 TEST(ResponsesReply, TheStreamTellsWhatTheWholeAnswerHolds) {
-    const Service service = scripted_service(kRichReply);
+    const auto owned = scripted_service(kRichReply);
+    const Service& service = *owned;
     const std::vector<SentEvent> events = streamed_answer(service, rich_request());
     ASSERT_GT(events.size(), 4U);
     EXPECT_EQ(events[0].name, "response.created");
@@ -146,7 +148,8 @@ TEST(ResponsesReply, TheStreamTellsWhatTheWholeAnswerHolds) {
 }
 
 TEST(ResponsesReply, F140_ACutAnswerSaysSo) {
-    const Service service = scripted_service("one two three four five six seven eight nine ten");
+    const auto owned = scripted_service("one two three four five six seven eight nine ten");
+    const Service& service = *owned;
     const Json request = Json::parse(R"({"input": "Count", "max_output_tokens": 3})");
     const Json answer = whole_answer(service, request);
     EXPECT_EQ(answer["status"], "incomplete");
@@ -158,8 +161,8 @@ TEST(ResponsesReply, F140_ACutAnswerSaysSo) {
 }
 
 TEST(ResponsesReply, F089_ACallCutByLengthComesBackAsText) {
-    const Service service =
-        scripted_service("<|tool_call>call:add{a:<|\"|>one two three four five six<|\"|>}<tool_call|>");
+    const auto owned = scripted_service("<|tool_call>call:add{a:<|\"|>one two three four five six<|\"|>}<tool_call|>");
+    const Service& service = *owned;
     Json request = rich_request();
     request["max_output_tokens"] = 8;
     const Json answer = whole_answer(service, request);
@@ -169,7 +172,8 @@ TEST(ResponsesReply, F089_ACallCutByLengthComesBackAsText) {
 }
 
 TEST(ResponsesReply, AnEmptyReplyIsStillAMessage) {
-    const Service service = scripted_service("");
+    const auto owned = scripted_service("");
+    const Service& service = *owned;
     Follower follower;
     follower.follow(streamed_answer(service, Json::parse(R"({"input": "Hi"})")));
     ASSERT_EQ(types_of(follower.last["output"]), "message ");
@@ -178,7 +182,8 @@ TEST(ResponsesReply, AnEmptyReplyIsStillAMessage) {
 }
 
 TEST(ResponsesReply, F137_AFailureInsideAStreamIsToldAndEndsIt) {
-    const Service service = scripted_service("one two", true);
+    const auto owned = scripted_service("one two", true);
+    const Service& service = *owned;
     const std::vector<SentEvent> events = streamed_answer(service, Json::parse(R"({"input": "Hi"})"));
     Follower follower;
     follower.follow({events.begin(), events.end() - 1});
@@ -196,11 +201,12 @@ TEST(ResponsesReply, F137_AFailureInsideAStreamIsToldAndEndsIt) {
     }
     EXPECT_TRUE(was_told);
     EXPECT_EQ(service.responses->find(failed["id"].get<std::string>()), nullptr);
-    EXPECT_EQ(testing::ask(service, Json::parse(R"({"input": "Hi"})")).status, 500);
+    EXPECT_EQ(ask(service, Json::parse(R"({"input": "Hi"})")).status, 500);
 }
 
 TEST(ResponsesReply, LogprobsJoinToTheText) {
-    const Service service = scripted_service("<|channel>thought\nHm.\n<channel|>one two");
+    const auto owned = scripted_service("<|channel>thought\nHm.\n<channel|>one two");
+    const Service& service = *owned;
     const Json request =
         Json::parse(R"({"input": "Hi", "include": ["message.output_text.logprobs"], "top_logprobs": 2})");
     Follower follower;
@@ -220,7 +226,8 @@ TEST(ResponsesReply, LogprobsJoinToTheText) {
 }
 
 TEST(ResponsesReply, AThoughtIsCarriedForClientsThatKeepNothingElse) {
-    const Service service = scripted_service(kRichReply);
+    const auto owned = scripted_service(kRichReply);
+    const Service& service = *owned;
     Json request = rich_request();
     EXPECT_FALSE(whole_answer(service, request)["output"][0].contains("encrypted_content"));
     request["include"] = Json::array({"reasoning.encrypted_content"});
@@ -229,7 +236,8 @@ TEST(ResponsesReply, AThoughtIsCarriedForClientsThatKeepNothingElse) {
 }
 
 TEST(ResponsesReply, WhatWasSentIsTakenBackByIdOrByItem) {
-    const Service service = scripted_service(kRichReply);
+    const auto owned = scripted_service(kRichReply);
+    const Service& service = *owned;
     const Json first = whole_answer(service, rich_request());
     const std::string id = first["id"];
     Json next = rich_request();
@@ -280,32 +288,33 @@ TEST(ResponsesReply, WhatWasSentIsTakenBackByIdOrByItem) {
     }
 }
 
-RouteContext context_for(const Service& service, std::shared_ptr<testing::RecordingWriter> writer) {
+RouteContext context_for(const Service& service, std::shared_ptr<RecordingWriter> writer) {
     return {service, HttpRequest(), std::move(writer), nullptr};
 }
 
 TEST(ResponsesReply, WithoutStoreNothingIsKept) {
-    const Service service = scripted_service("Hello");
+    const auto owned = scripted_service("Hello");
+    const Service& service = *owned;
     Json request = Json::parse(R"({"input": "Hi"})");
     const std::string kept = whole_answer(service, request)["id"];
     request["store"] = false;
     const std::string gone = whole_answer(service, request)["id"];
     EXPECT_EQ(service.responses->entries(), 1U);
 
-    auto writer = std::make_shared<testing::RecordingWriter>();
+    auto writer = std::make_shared<RecordingWriter>();
     answer_stored_response(context_for(service, writer), kept);
     EXPECT_EQ(Json::parse(writer->wait().body)["id"], kept);
     gemmatrace::testing::expect_error(ErrorCode::not_found, {gone}, [&] {
-        answer_stored_response(context_for(service, std::make_shared<testing::RecordingWriter>()), gone);
+        answer_stored_response(context_for(service, std::make_shared<RecordingWriter>()), gone);
     });
 
-    auto deleted = std::make_shared<testing::RecordingWriter>();
+    auto deleted = std::make_shared<RecordingWriter>();
     answer_delete_response(context_for(service, deleted), kept);
     EXPECT_EQ(Json::parse(deleted->wait().body)["deleted"], true);
     gemmatrace::testing::expect_error(ErrorCode::not_found, {kept}, [&] {
-        answer_delete_response(context_for(service, std::make_shared<testing::RecordingWriter>()), kept);
+        answer_delete_response(context_for(service, std::make_shared<RecordingWriter>()), kept);
     });
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::responses_testing

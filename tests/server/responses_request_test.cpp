@@ -7,15 +7,13 @@
 #include "server/responses_items.h"
 #include "support/expect_error.h"
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::responses_testing {
 namespace {
-
-using testing::Json;
 
 // Kept for all tests of this file: loading a tokenizer takes a while.
 const Service& silent_service() {
-    static const Service service = testing::scripted_service("");
-    return service;
+    static const std::unique_ptr<Service> service = scripted_service("");
+    return *service;
 }
 
 // A request around these members.
@@ -258,4 +256,4 @@ TEST(ResponsesTools, ACallOfAGroupComesBackUnderItsNameInThePrompt) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::responses_testing

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace gemmatrace::server {
+namespace gemmatrace::server::responses_testing {
 namespace {
 
 StoredResponse stored_with_item(const std::string& item_id) {
@@ -59,4 +59,4 @@ TEST(ResponseStore, LetsAReaderKeepWhatIsDropped) {
 }
 
 }  // namespace
-}  // namespace gemmatrace::server
+}  // namespace gemmatrace::server::responses_testing
