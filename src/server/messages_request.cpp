@@ -75,11 +75,22 @@ struct MessagesPrompt {
     bool continues_last = false;
 };
 
-MessagesPrompt make_messages_prompt(const Service& service, const RequestFields& fields) {
+// What would change the conversation itself if it were not there. SDKs know the error_code and send the whole
+// conversation instead.
+void refuse_messages_elsewhere(const RequestFields& fields) {
     if (const ordered_json* servers = fields.list("mcp_servers"); servers != nullptr && !servers->empty()) {
         throw Error(ErrorCode::unsupported, "mcp_servers: this server calls no other servers",
                     {{"field", "mcp_servers"}}, "connect to them in the client and offer their tools");
     }
+    if (fields.object("thread") != nullptr) {
+        throw Error(ErrorCode::unsupported, "thread: this server keeps no conversations",
+                    {{"field", "thread"}, {"error_code", "thread_unsupported_request"}},
+                    "send all messages, without thread");
+    }
+}
+
+MessagesPrompt make_messages_prompt(const Service& service, const RequestFields& fields) {
+    refuse_messages_elsewhere(fields);
     MessagesPrompt made;
     made.tools = read_messages_tools(fields);
     made.thinking = read_thinking(fields);
