@@ -101,6 +101,7 @@ ordered_json error_body(const Error& error, Dialect dialect, const std::string& 
         body["type"] = "error";
         body["error"]["type"] = anthropic_type(status);
         body["error"]["message"] = message_of(error);
+        if (const auto code = context_of(error, "error_code")) body["error"]["details"]["error_code"] = *code;
         body["request_id"] = request_id;
         return body;
     }

@@ -16,7 +16,7 @@ int http_status(const Error& error);
 
 // {"error": {"message", "type", "param", "code"}}, all four keys present; or
 // {"type": "error", "error": {"type", "message"}, "request_id"}. `param` is the error's context "field", `code` its
-// context "code" or what the status stands for.
+// context "code" or what the status stands for; "error_code" becomes the other form's error.details.
 nlohmann::ordered_json error_body(const Error& error, Dialect dialect, const std::string& request_id);
 
 // The whole response, with Retry-After where trying again helps, and with the header request-id for those who look

@@ -44,9 +44,9 @@ MessagesThinking read_thinking(const RequestFields& fields) {
     return thinking;
 }
 
-// output_config.format (earlier: output_format) as the chat dialect says it: an object with response_format or without.
-ordered_json format_as_chat_says_it(const RequestFields& fields) {
-    ordered_json chat = ordered_json::object();
+// output_config.format, earlier output_format: {"type": "json_schema", "schema"}.
+ReplyFormat read_messages_format(const RequestFields& fields) {
+    ReplyFormat read;
     const ordered_json* format = fields.object("output_format");
     std::string path = "output_format";
     if (const ordered_json* output = fields.object("output_config")) {
@@ -56,18 +56,16 @@ ordered_json format_as_chat_says_it(const RequestFields& fields) {
             path = members.path_of("format");
         }
     }
-    if (format == nullptr) return chat;
+    if (format == nullptr) return read;
     const RequestFields members(*format, path);
     const std::string type = members.required_text("type");
     if (type != "json_schema") members.refuse("type", fmt::format("'{}' is unknown", type), "use json_schema");
     const ordered_json* schema = members.object("schema");
-    if (schema == nullptr) members.refuse("schema", "is missing");
-    ordered_json& wanted = chat["response_format"];
-    wanted["type"] = "json_schema";
-    wanted["json_schema"]["name"] = "output";
-    wanted["json_schema"]["schema"] = *schema;
-    wanted["json_schema"]["strict"] = true;
-    return chat;
+    if (schema == nullptr) members.refuse("schema", "is missing", "give a JSON schema");
+    read.kind = ReplyFormat::Kind::json_schema;
+    read.schema = *schema;
+    read.field = members.path_of("schema");
+    return read;
 }
 
 struct MessagesPrompt {
@@ -77,11 +75,22 @@ struct MessagesPrompt {
     bool continues_last = false;
 };
 
-MessagesPrompt make_messages_prompt(const Service& service, const RequestFields& fields) {
+// What would change the conversation itself if it were not there. SDKs know the error_code and send the whole
+// conversation instead.
+void refuse_messages_elsewhere(const RequestFields& fields) {
     if (const ordered_json* servers = fields.list("mcp_servers"); servers != nullptr && !servers->empty()) {
         throw Error(ErrorCode::unsupported, "mcp_servers: this server calls no other servers",
                     {{"field", "mcp_servers"}}, "connect to them in the client and offer their tools");
     }
+    if (fields.object("thread") != nullptr) {
+        throw Error(ErrorCode::unsupported, "thread: this server keeps no conversations",
+                    {{"field", "thread"}, {"error_code", "thread_unsupported_request"}},
+                    "send all messages, without thread");
+    }
+}
+
+MessagesPrompt make_messages_prompt(const Service& service, const RequestFields& fields) {
+    refuse_messages_elsewhere(fields);
     MessagesPrompt made;
     made.tools = read_messages_tools(fields);
     made.thinking = read_thinking(fields);
@@ -139,12 +148,12 @@ MessagesRequest parse_messages_request(const Service& service, const ordered_jso
     job.parses_tool_calls = !prompt.tools.offered.empty();
     job.is_single_call = !prompt.tools.allows_several;
 
-    const ordered_json chat = format_as_chat_says_it(fields);
-    if (prompt.continues_last && !chat.empty()) {
+    const ReplyFormat format = read_messages_format(fields);
+    if (prompt.continues_last && format.kind != ReplyFormat::Kind::text) {
         fields.refuse("messages", "a reply that continues the last message cannot have a format of its own",
                       "end the conversation with a user message");
     }
-    constrain_reply(service, RequestFields(chat, ""), prompt.tools, job);
+    constrain_reply(service, prompt.tools, format, job);
     return request;
 }
 

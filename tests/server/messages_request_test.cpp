@@ -128,6 +128,7 @@ TEST(MessagesRequest, WrongMembersAreRefusedByField) {
                            R"({"output_config": {"format": {"type": "json_schema"}}})");
     expect_request_refused(ErrorCode::not_found, "model", R"({"model": "claude"})");
     expect_request_refused(ErrorCode::unsupported, "mcp_servers", R"({"mcp_servers": [{"url": "x"}]})");
+    expect_request_refused(ErrorCode::unsupported, "thread", R"({"thread": {"type": "create"}})");
     expect_request_refused(kBad, "messages", R"({"output_config": {"format": {"type": "json_schema", "schema": {}}},
         "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "{"}]})");
 }

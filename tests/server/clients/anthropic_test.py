@@ -4,24 +4,20 @@ Needs the package anthropic (any recent version); without it everything is skipp
 """
 
 import json
-import os
 import re
-import subprocess
-import threading
-import time
+import sys
 import unittest
-import urllib.error
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support import TIMEOUT_S, Server
 
 try:
     import anthropic
 except ImportError:
     anthropic = None
 
-BINARY = os.environ["GEMMATRACE_BINARY"]
-ROOT = Path(os.environ["GEMMATRACE_ROOT"])
-TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))
 KEY = "test-key"
 FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
 PARIS = "The capital of France is Paris."
@@ -41,58 +37,19 @@ OSLO = {"role": "user", "content": "What is the weather in Oslo?"}
 PIXEL = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 
 
-class Server:
-    """A server on a free port, ready when made."""
-
-    def __init__(self, *arguments):
-        command = [BINARY, "serve", str(ROOT / "models" / "demo"), "--port", "0", "--api-key", KEY, *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said = ""
-        self.url = None
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end and self.process.poll() is None and not self._is_ready():
-            time.sleep(0.05)
-        if not self._is_ready():
-            self.process.kill()
-            raise RuntimeError("the server did not become ready: " + self.said)
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.said += line
-            found = re.search(r"http://[\d.]+:\d+", line)
-            if found and self.url is None:
-                self.url = found.group()
-
-    def _is_ready(self):
-        if self.url is None:
-            return False
-        try:
-            return urllib.request.urlopen(self.url + "/health", timeout=5).status == 200
-        except (urllib.error.URLError, ConnectionError):
-            return False
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(TIMEOUT_S)
-        self._reader.join(TIMEOUT_S)
-        self.process.stderr.close()
-
-
 @unittest.skipUnless(anthropic, "needs the package anthropic")
 class AnthropicTest(unittest.TestCase):
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--context", "4096")
+        cls.server = Server("--context", "4096", "--api-key", KEY)
         cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key=KEY, max_retries=0, timeout=TIMEOUT_S)
 
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
-        cls.server.close()
+        cls.server.stop()
 
     def create(self, **members):
         members = {"model": "demo", "max_tokens": 100, "messages": FRANCE, **members}
@@ -142,10 +99,9 @@ class AnthropicTest(unittest.TestCase):
                     usage = message.pop("usage")
                     message["prompt"] = usage["input_tokens"] + usage["cache_read_input_tokens"]
                     message["output"] = usage["output_tokens"]
-                    message.pop("parsed_output", None)
+                    message.pop("stop_details", None)  # the stream helper adds it
                     for block in message["content"]:
                         block.pop("id", None)
-                        block.pop("parsed_output", None)
                 self.assertEqual(streamed, whole)
 
     def test_text_arrives_in_pieces_and_events_in_order(self):
@@ -234,6 +190,42 @@ class AnthropicTest(unittest.TestCase):
     def test_no_tool_is_called_against_the_choice(self):
         message = self.create(messages=[OSLO], tools=[WEATHER], tool_choice={"type": "none"})
         self.assertEqual({block.type for block in message.content}, {"text"})
+
+    def test_a_forced_call_is_made_and_fits_its_schema(self):
+        for choice in ({"type": "any"}, {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}):
+            for ask in (self.create, self.final):
+                message = ask(tools=[WEATHER], tool_choice=choice)
+                calls = [block for block in message.content if block.type == "tool_use"]
+                self.assertEqual((message.stop_reason, [call.name for call in calls][:1]), ("tool_use", ["get_weather"]))
+                for call in calls:
+                    self.assertIsInstance(call.input["city"], str)
+                    self.assertLessEqual(set(call.input), {"city", "unit"})
+                if "disable_parallel_tool_use" in choice:
+                    self.assertEqual(len(calls), 1)
+
+    def test_the_tool_runner_goes_on_without_a_thread_of_the_server(self):
+        calls = []
+
+        @anthropic.beta_tool(name="get_weather", description=WEATHER["description"], input_schema=WEATHER["input_schema"])
+        def get_weather(city):
+            calls.append(city)
+            return "sunny, 21 degrees"
+
+        runner = self.client.beta.messages.tool_runner(model="demo", max_tokens=100, messages=[OSLO], tools=[get_weather])
+        self.assertEqual(runner.until_done().content[0].text, "The weather in Oslo: sunny, 21 degrees.")
+        self.assertEqual(calls, ["Oslo"])
+
+    def test_a_thread_is_refused_in_words_that_sdks_know(self):
+        with self.assertRaises(anthropic.BadRequestError) as caught:
+            self.create(extra_body={"thread": {"type": "create"}})
+        self.assertEqual(caught.exception.body["error"]["details"], {"error_code": "thread_unsupported_request"})
+
+    def test_a_format_is_held(self):
+        schema = {"type": "object", "properties": {"capital": {"type": "string", "maxLength": 20}},
+                  "required": ["capital"], "additionalProperties": False}
+        output_config = {"format": {"type": "json_schema", "schema": schema}}
+        message = self.create(extra_body={"output_config": output_config})
+        self.assertEqual(list(json.loads(message.content[0].text)), ["capital"])
 
     def test_counts_agree_with_usage(self):
         question = {"role": "user", "content": "What is the capital of Ghana?"}
