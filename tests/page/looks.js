@@ -1,4 +1,4 @@
-// Takes pictures of the page, at the sizes and in the colours that people see it in: node looks.js FOLDER.
+// Takes pictures of the page, at the sizes and in the colours that people see it in: node looks.js FOLDER [phone|desktop].
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,8 @@ mkdirSync(folder, { recursive: true });
 const browser = await launch_browser();
 const server = await start_mock_server(build_page());
 server.extra.Explain = kSample;
-for (const [size, viewport] of [["desktop", kDesktop], ["phone", kPhone]]) {
+const sizes = [["desktop", kDesktop], ["phone", kPhone]].filter(([size]) => (process.argv[3] ?? size) === size);
+for (const [size, viewport] of sizes) {
     for (const colorScheme of ["light", "dark"]) {
         await take_pictures(`${size}-${colorScheme}`, { viewport, colorScheme, hasTouch: size === "phone", isMobile: size === "phone" });
     }
@@ -62,7 +63,7 @@ async function take_pictures(name, options) {
         await page.getByLabel("Message", { exact: true }).fill(text);
         await page.getByRole("button", { name: "Send", exact: true }).click();
     };
-    await page.getByLabel("Model").waitFor();
+    await page.getByLabel("Model", { exact: true }).waitFor();
     await take("1-welcome");
     for (const title of ["Letter to the landlord", "Why is the sky dark at night?", "fail on purpose"]) {
         await say(title);
@@ -79,7 +80,7 @@ async function take_pictures(name, options) {
     await take("4-middle");
     await say("think hard");
     await reply_done(page);
-    await page.getByText("Thought for").click();
+    await page.getByText("Thought for").last().click();
     await say("tool please");
     await reply_done(page);
     await take("5-thinking-and-tool");

@@ -201,7 +201,7 @@ page_test("Several conversations are kept, renamed, deleted and brought back", {
     await page.getByRole("link", { name: "one" }).click();
     assert.equal(await page.locator(".question").innerText(), "one");
     await page.getByRole("button", { name: "Rename one" }).click();
-    await page.getByLabel("Title").fill("The first");
+    await page.getByLabel("Title", { exact: true }).fill("The first");
     await page.keyboard.press("Enter");
     await page.reload();
     assert.deepEqual(await titles.allInnerTexts(), ["two", "The first"]);
@@ -242,7 +242,7 @@ page_test("Settings are sent, checked and kept with their conversation", {}, asy
     const tools = [{ type: "function", function: { name: "weather", parameters: { type: "object" } } }];
     await dialog.getByLabel("Functions the model may call, as JSON").fill(JSON.stringify(tools));
     await page.keyboard.press("Escape");
-    await page.getByLabel("Model").selectOption("mock/other");
+    await page.getByLabel("Model", { exact: true }).selectOption("mock/other");
     await send(page, "Hello");
     await reply_done(page);
     const { temperature, top_k, top_p, seed, tools: sent_tools, model, messages } = server.requests[0];
