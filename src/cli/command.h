@@ -40,7 +40,7 @@ struct Command {
     std::string examples;
     std::vector<Option> options;
     std::vector<std::string> required;  // names of options; arguments are always required
-    bool reads_environment = false;     // --max-queue may be given as GEMMATRACE_MAX_QUEUE, and so on
+    bool is_service = false;  // options may come from the environment (GEMMATRACE_MAX_QUEUE) and from a file too
     // Does the command's work and answers the exit status. Errors leave it as exceptions; main.cpp is the boundary.
     std::function<int()> run;
 

@@ -51,8 +51,8 @@ struct LoadedModel {
     double load_seconds = 0.0;
 };
 
-// Finds the checkpoint (find_checkpoint) and opens everything. needs_tokenizer: a missing tokenizer.json is then Error(not_found); a broken one always is an
-// error.
+// Finds the checkpoint (find_checkpoint) and opens everything. needs_tokenizer: a missing tokenizer.json is then
+// Error(not_found); a broken one always is an error.
 LoadedModel load_model(const ModelOptions& options, bool needs_tokenizer);
 
 // Memory as numbers for a report: what the runner says, the slot when full, and the process's largest resident set.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/output.h"
+#include "cli/settings.h"
 
 namespace gemmatrace::cli {
 namespace {
@@ -41,29 +42,32 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
     return added;
 }
 
-// GEMMATRACE_MAX_QUEUE for --max-queue.
-std::string environment_name(const std::string& option) {
-    std::string name = "GEMMATRACE_";
-    for (const char letter : option.substr(2)) {
-        const bool is_lower = letter >= 'a' && letter <= 'z';
-        name += letter == '-' ? '_' : is_lower ? static_cast<char>(letter - 'a' + 'A') : letter;
-    }
-    return name;
-}
+// The two options of every service that are about its settings.
+struct ServiceOptions {
+    std::string file;
+    bool only_prints = false;
+};
 
-void add_command(CLI::App& app, const Command& command) {
+void add_command(CLI::App& app, const Command& command, ServiceOptions& service) {
     CLI::App* added = app.add_subcommand(command.name, command.help);
     added->group("Commands");
     std::map<std::string, CLI::Option*> by_name;
     for (const Option& option : command.options) {
         CLI::Option* described = by_name[option.name] = add_option(*added, option);
-        if (command.reads_environment && !option.is_argument()) described->envname(environment_name(option.name));
+        if (command.is_service && !option.is_argument()) described->envname(environment_name(option.name));
     }
     for (const Option& option : command.options) {
         if (!option.needs.empty()) by_name.at(option.name)->needs(by_name.at(option.needs));
         for (const std::string& other : option.excludes) by_name.at(option.name)->excludes(by_name.at(other));
     }
     for (const std::string& name : command.required) by_name.at(name)->required();
+    if (command.is_service) {
+        added->add_option("--config", service.file, "settings from a JSON file; options and environment go before it")
+            ->type_name("FILE")
+            ->envname(environment_name("--config"));
+        added->add_flag("--print-config", service.only_prints,
+                        "print the settings as such a file, and do nothing else");
+    }
     added->footer(command.examples);
 }
 
@@ -77,7 +81,8 @@ int run_command_line(const ProgramText& text, const std::vector<Command>& comman
     app.get_formatter()->column_width(kNameColumns);
     app.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app.get_formatter()->label("REQUIRED", "");
-    for (const Command& command : commands) add_command(app, command);
+    ServiceOptions service;
+    for (const Command& command : commands) add_command(app, command, service);
 
     const auto find = [&](const std::string& name) {
         return std::find_if(commands.begin(), commands.end(),
@@ -89,6 +94,19 @@ int run_command_line(const ProgramText& text, const std::vector<Command>& comman
     }
     try {
         app.parse(argc, argv);
+        const Command& chosen = *find(app.get_subcommands().front()->get_name());
+        if (!service.file.empty()) {
+            std::vector<std::string> arguments(argv + 1, argv + argc);
+            for (std::string& more : arguments_of_file(chosen, service.file, arguments)) {
+                arguments.push_back(std::move(more));
+            }
+            std::reverse(arguments.begin(), arguments.end());  // as this parser wants them
+            app.parse(std::move(arguments));
+        }
+        if (service.only_prints) {
+            write_out(settings_text(chosen));
+            return 0;
+        }
     } catch (const CLI::CallForHelp&) {
         write_out(app.help());  // of the command, if one was named
         return 0;

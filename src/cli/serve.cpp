@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
 #include "cli/memory.h"
@@ -152,7 +153,11 @@ server::GenerationDefaults generation_defaults(const checkpoint::GenerationConfi
 
 std::string model_name(const ServeOptions& options) {
     if (!options.model_name.empty()) return options.model_name;
-    const auto name = std::filesystem::weakly_canonical(options.model.checkpoint).filename().string();
+    std::error_code failure;
+    const std::filesystem::path& checkpoint = options.model.checkpoint;
+    // The name of a repository is the model's id as it is.
+    if (!std::filesystem::is_directory(checkpoint, failure)) return checkpoint.string();
+    const auto name = std::filesystem::weakly_canonical(checkpoint, failure).filename().string();
     return name.empty() ? "model" : name;
 }
 
@@ -302,7 +307,10 @@ int run_serve(const ServeOptions& options) {
     check_exposure(options, keys);
     server::AccessLog log(options.access_log);
 
-    Served served = load_service(options);
+    ServeOptions found = options;
+    if (found.model_name.empty()) found.model_name = model_name(options);
+    found.model.checkpoint = find_checkpoint(options.model.checkpoint, options.model.may_pull);
+    Served served = load_service(found);
     server::Health health;
     server::Metrics metrics(served.service.model_id);
     server::Routes routes(served.service, {keys, !options.protects_health, true}, health, metrics, log);
@@ -349,7 +357,7 @@ void describe_serve(Command& command, ServeOptions& options) {
 
 Command serve_command() {
     Command command = make_command("serve", "An OpenAI-compatible endpoint", kServeExamples, run_serve, describe_serve);
-    command.reads_environment = true;
+    command.is_service = true;
     return command;
 }
 

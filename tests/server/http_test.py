@@ -1,12 +1,16 @@
 """HTTP as clients and attackers speak it: keep-alive, pieces, limits, leaving, shutting down."""
 
 import json
+import os
 import signal
 import socket
+import subprocess
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
-from support import FRANCE, Server, events, post
+from support import BINARY, DEMO, FRANCE, Server, events, post
 
 CHAT = {"messages": [{"role": "user", "content": FRANCE}]}
 ANSWER = "The capital of France is Paris."
@@ -155,6 +159,33 @@ class KeyTest(unittest.TestCase):
     def test_f057_other_addresses_need_a_key(self):
         with self.assertRaisesRegex(AssertionError, "--api-key"):
             Server("--host", "0.0.0.0")
+
+
+class SettingsTest(unittest.TestCase):
+    def settings(self, *arguments, environment=None):
+        return subprocess.run([BINARY, "serve", str(DEMO), "--print-config", *arguments], text=True, capture_output=True,
+                              env={**os.environ, **(environment or {})})
+
+    def test_the_command_line_goes_before_the_environment_and_that_before_the_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "settings.json"
+            file.write_text(json.dumps({"port": 1, "slots": 2, "max-queue": 3, "api-key": ["secret"],
+                                        "no-prefix-reuse": True}))
+            done = self.settings("--config", str(file), "--port", "9", environment={"GEMMATRACE_SLOTS": "8"})
+            shown = json.loads(done.stdout)
+            self.assertEqual((shown["port"], shown["slots"], shown["max-queue"]), (9, 8, 3))
+            self.assertTrue(shown["no-prefix-reuse"])
+            self.assertNotIn("secret", done.stdout)
+
+    def test_a_wrong_file_is_told_what_is_wrong(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "settings.json"
+            for text, words in (('{"prt": 1}', "prt"), ('{"port": [1]}', "port"), ('{"port": true}', "port"), ("[", "line"),
+                                ('{"no-prefix-reuse": 1}', "no-prefix-reuse")):
+                file.write_text(text)
+                done = self.settings("--config", str(file))
+                self.assertIn(done.returncode, (2, 5), text)
+                self.assertIn(words, done.stderr)
 
 
 class ShutdownTest(unittest.TestCase):

@@ -1,6 +1,7 @@
 // What a Messages request becomes for the engine, and what is refused of it.
 #include "server/messages_request.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "server/messages_fixture.h"
