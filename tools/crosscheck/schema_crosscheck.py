@@ -1,8 +1,9 @@
 """Validates random constrained answers with Python's jsonschema, formats included.
 
 Makes random schemas, lets `schema_walk` (tests/engine/constraint) answer each under its constraint, and checks that
-every answer is JSON that the schema accepts; the same for patterns with Python's re. Ends with status 1 and the first
-wrong answers when any is wrong, or when too few schemas were taken for the check to mean anything."""
+every answer is JSON that the schema accepts; the same for tool calls with their arguments, and for patterns with
+Python's re. Ends with status 1 and the first wrong answers when any is wrong, or when too few schemas were taken for
+the check to mean anything."""
 
 import argparse
 import json
@@ -12,7 +13,8 @@ import sys
 
 import jsonschema
 
-from schema_random import PATTERNS, Schemas
+from schema_calls import CallReader
+from schema_random import BARE_WORDS, PATTERNS, Schemas
 
 SHOWN = 5  # wrong answers that are printed
 FORMATS_CHECKED = {"date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "uri"}
@@ -38,6 +40,20 @@ def fault_of_schema(schema, answer, checker):
     try:
         value = json.loads(answer["text"], parse_constant=reject_constant)
         jsonschema.Draft202012Validator(schema, format_checker=checker).validate(value)
+    except (ValueError, jsonschema.ValidationError) as error:
+        return str(error).split("\n")[0]
+    return None
+
+
+def fault_of_calls(tools, answer, checker):
+    if not answer["has_ended"]:
+        return "the answer does not end"
+    schemas = {tool["name"]: tool.get("parameters", {"maxProperties": 0}) for tool in tools}
+    try:
+        for name, arguments in CallReader(answer["text"]).calls():
+            if name not in schemas:
+                return f"a call of {name!r}, which is no function"
+            jsonschema.Draft202012Validator(schemas[name], format_checker=checker).validate(arguments)
     except (ValueError, jsonschema.ValidationError) as error:
         return str(error).split("\n")[0]
     return None
@@ -75,6 +91,16 @@ def main():
     print(f"schemas: {len(schemas)} made, {len(refused)} refused, {len(faults)} answers wrong")
     for schema, answer in refused[:SHOWN]:
         print(f"  refused: {answer['message']}\n    {json.dumps(schema)}")
+
+    names = ["get_weather", "get", "run.code-2"]
+    toolsets = [[Schemas(arguments.seed, f"{number} {name}", BARE_WORDS).tool(name) for name in names]
+                for number in range(arguments.schemas // 2)]
+    answers = walk(arguments.walk, arguments.checkpoint, arguments.seed, [{"tools": tools} for tools in toolsets])
+    for tools, answer in zip(toolsets, answers, strict=True):
+        fault = answer["message"] if "error" in answer else fault_of_calls(tools, answer, checker)
+        if fault:
+            faults.append((tools, answer.get("text"), fault))
+    print(f"tool calls: {len(toolsets)} answers compared")
 
     patterns = [pattern for pattern in PATTERNS for _ in range(5)]
     answers = walk(arguments.walk, arguments.checkpoint, arguments.seed, [{"pattern": pattern} for pattern in patterns])

@@ -21,12 +21,14 @@ PATTERNS = [
 SEARCHED = [r"^[a-z]+$", r"\d{3}", r"^[A-Z]", r"^(yes|no)", r"^(\"[^\"]{0,3}\"|\\)$", r"[^a-z]", r"^.{2,5}$", r"\s\S"]
 
 WORDS = ["name", "age", "tags", "city", "a", "b", "ab", "total amount", "größe", "x/y~z", "quo\"te", "", "\n", "日本"]
+BARE_WORDS = ["name", "age", "tags", "city", "a", "b", "ab", "total amount", "größe", "x.y-z", "日本"]  # keys of calls
 
 
 class Schemas:
     """One random schema, with definitions that it may refer to, recursively."""
 
-    def __init__(self, seed, number):
+    def __init__(self, seed, number, words=None):
+        self.words = words or WORDS
         self.random = random.Random(f"{seed} {number}")
         self.definitions = {}
 
@@ -38,6 +40,13 @@ class Schemas:
         if self.definitions:
             schema = {**schema, "$defs": self.definitions}
         return schema
+
+    def tool(self, name):
+        """A function whose parameters keep to keys that a call can hold."""
+        parameters = self.object(2)
+        if self.flip(0.2):
+            return {"name": name}
+        return {"name": name, "parameters": parameters}
 
     def recursive_definition(self):
         link = {"$ref": "#/$defs/node"}
@@ -103,7 +112,7 @@ class Schemas:
         if kind == 5:
             return [self.any_json(depth - 1) for _ in range(self.random.randrange(3))]
         if kind == 6:
-            names = self.random.sample(WORDS, self.random.randrange(3))
+            names = self.random.sample(self.words, self.random.randrange(3))
             return {name: self.any_json(depth - 1) for name in names}
         return [None, self.flip(), self.random.randrange(-99, 99), round(self.random.uniform(-9, 9), 3),
                 self.random.choice(WORDS)][kind]
@@ -118,7 +127,7 @@ class Schemas:
                                    {"type": "object"}, {"type": ["integer", "boolean"]}, {"type": "array"}])
 
     def object(self, depth):
-        names = self.random.sample(WORDS, self.random.randrange(1, 5))
+        names = self.random.sample(self.words, self.random.randrange(1, 5))
         schema = {"type": "object", "properties": {name: self.part(depth - 1) for name in names}}
         if self.flip(0.8):
             schema["required"] = [name for name in names if self.flip(0.6)]

@@ -14,7 +14,7 @@ struct ConstraintLimits {
     uint64_t max_repeat = 100'000;                // of a counted repeat in a regular expression
     size_t max_nodes = 200'000;                   // of a grammar
     uint32_t max_nesting = 32;                    // levels to which free or recursive values may be nested
-    uint64_t max_steps = 4'000'000;               // of the automaton for one mask: bounds time and memory of ambiguity
+    uint64_t max_steps = 1'000'000;               // of the automaton for one mask: bounds time and memory of ambiguity
     size_t max_cache_bytes = size_t{64} << 20;    // of what one grammar remembers: states and masks
 };
 

@@ -48,7 +48,7 @@ inline RandomWalk random_walk(ConstraintState state, const text::Tokenizer& toke
         for (const int32_t id : ids) {
             const std::string& token = tokenizer.token(id);
             const bool is_closing = token == "\"" || token == "}" || token == "]" || token == "<|\"|>" ||
-                                    token == "<tool_call|>" || token == "\"}";
+                                    token == "<tool_call|>" || token == "\"}" || token == ":";
             if (is_closing) closing.push_back(id);
         }
         const bool takes_closing = !closing.empty() && chance(is_late ? 0.8 : 0.05);
