@@ -9,8 +9,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-BINARY = os.environ["GEMMATRACE_BINARY"]
-ROOT = Path(os.environ["GEMMATRACE_ROOT"])
+ROOT = Path(os.environ.get("GEMMATRACE_ROOT", Path(__file__).resolve().parents[2]))
+BINARY = os.environ.get("GEMMATRACE_BINARY", str(ROOT / "build" / "release" / "gemmatrace"))
 DEMO = ROOT / "models" / "demo"
 # Generous, because the same tests run under sanitizers and on loaded machines; what hangs is still noticed.
 TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))

@@ -11,8 +11,8 @@ import threading
 import time
 from pathlib import Path
 
-BINARY = os.environ["GEMMATRACE_BINARY"]
-ROOT = Path(os.environ["GEMMATRACE_ROOT"])
+ROOT = Path(os.environ.get("GEMMATRACE_ROOT", Path(__file__).resolve().parents[2]))
+BINARY = os.environ.get("GEMMATRACE_BINARY", str(ROOT / "build" / "release" / "gemmatrace"))
 DEMO = ROOT / "models" / "demo"
 TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))
 FRANCE = "What is the capital of France?"
