@@ -322,7 +322,7 @@ int run_serve(const ServeOptions& options) {
         Shutdown shutdown(http, *served.service.engine, health, options.drain_seconds);
         http.run([&](int) { shutdown.on_signal(); }, [&] { shutdown.on_tick(); });
         is_cut = shutdown.is_cut();
-        served.service.engine.reset();  // tells what still runs, while its connections are there
+        served.service.engine->stop();  // tells what still runs, while its connections are there
     }
     return is_cut ? kCutStatus : 0;
 }

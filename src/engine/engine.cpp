@@ -86,13 +86,15 @@ class Engine::Scheduler {
         thread_ = std::thread([this] { run(); });
     }
 
-    ~Scheduler() {
+    ~Scheduler() { stop(); }
+
+    void stop() {
         {
             const std::lock_guard lock(mutex_);
             is_stopping_ = true;
         }
         wake_.notify_all();
-        thread_.join();
+        if (thread_.joinable()) thread_.join();
     }
 
     const Backend& backend() const { return *backend_; }
@@ -537,6 +539,7 @@ RequestId Engine::submit(Request request, std::shared_ptr<RequestListener> liste
 }
 void Engine::cancel(RequestId id) { scheduler_->cancel(id); }
 void Engine::drain() { scheduler_->drain(); }
+void Engine::stop() { scheduler_->stop(); }
 bool Engine::is_idle() const { return scheduler_->is_idle(); }
 EngineStatistics Engine::statistics() const { return scheduler_->statistics(); }
 

@@ -40,7 +40,7 @@ class Engine {
   public:
     // Throws Error(resource) when cache_bytes does not hold one sequence of the whole context.
     Engine(std::unique_ptr<Backend> backend, const EngineOptions& options);
-    // Cancels what runs and waits for the thread.
+    // Stops.
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -55,6 +55,8 @@ class Engine {
     void cancel(RequestId id);
     // Nothing new is taken from now on.
     void drain();
+    // Cancels what runs and ends the thread; afterwards submit() throws. Other threads may still hold the engine.
+    void stop();
     bool is_idle() const;
     EngineStatistics statistics() const;
 

@@ -402,16 +402,17 @@ TEST(Engine, AfterDrainNothingIsTakenAndTheRestIsFinished) {
     EXPECT_EQ(recorder->ids.size(), 30U);
 }
 
-TEST(Engine, ALeavingEngineTellsEveryRequest) {
-    auto engine = demo_engine(1);
+TEST(Engine, AStoppedEngineHasToldEveryRequestAndTakesNoOther) {
+    const auto engine = demo_engine(1);
     std::mt19937 random(14);
     std::vector<std::shared_ptr<Recorder>> recorders;
     for (int index = 0; index < 3; ++index) {
         recorders.push_back(std::make_shared<Recorder>());
         engine->submit(request_for(random_ids(random, 20), 1500), recorders.back());
     }
-    engine.reset();
+    engine->stop();
     for (const auto& recorder : recorders) EXPECT_EQ(recorder->ends, 1);
+    EXPECT_THROW(engine->submit(request_for({2}, 1), std::make_shared<Recorder>()), Error);
 }
 
 }  // namespace
