@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apply_chunk, new_reply } from "../../src/server/page/conversation.js";
+import { apply_chunk, new_reply, speed_of } from "../../src/server/page/conversation.js";
 import { read_events } from "../../src/server/page/event_stream.js";
 
 async function events_of(bytes, piece_bytes) {
@@ -45,4 +45,16 @@ test("A reply grows by content, thinking, calls in pieces and usage", () => {
     assert.deepEqual([reply.reasoning, reply.content, reply.finish], ["hm", "a", "tool_calls"]);
     assert.deepEqual(reply.calls.map((call) => [call.id, call.name, call.arguments]), [["a", "first", "{}"], ["b", "second", "{}"]]);
     assert.deepEqual(reply.stats, { asked: null, first: 1, answered: 2, last: 5, pieces: 4, prompt_tokens: 5, completion_tokens: 6 });
+});
+
+test("Speed leaves out the first token, is a guess till usage comes, and is not told of an instant", () => {
+    const reply = new_reply();
+    reply.stats.asked = 0;
+    assert.equal(speed_of(reply), null);
+    [500, 1000, 1500].forEach((now) => apply_chunk(reply, { choices: [{ delta: { content: "a" } }] }, now));
+    assert.deepEqual(speed_of(reply), { tokens: 3, is_exact: false, per_second: 2, wait_seconds: 0.5 });
+    apply_chunk(reply, { choices: [], usage: { prompt_tokens: 5, completion_tokens: 6 } }, 1500);
+    assert.deepEqual(speed_of(reply), { tokens: 6, is_exact: true, per_second: 5, wait_seconds: 0.5 });
+    reply.stats.last = 501;
+    assert.equal(speed_of(reply).per_second, null);
 });

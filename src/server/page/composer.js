@@ -58,6 +58,13 @@ export class Composer {
         this.#field.focus();
     }
 
+    // Makes typing possible at once, except where that would raise a keyboard over the page.
+    invite() {
+        if (!is_touch()) {
+            this.focus();
+        }
+    }
+
     #send(actions) {
         const text = this.#field.value;
         if (this.#is_running || text.trim() === "") {

@@ -4,6 +4,9 @@ import { default_settings, settings_from } from "./settings.js";
 
 const kMaxTitleCharacters = 60;
 
+// Of pieces that came all at once no speed can be told.
+const kShortestSeconds = 0.1;
+
 // A conversation without messages. It is stored once it has some.
 export function new_conversation(settings = default_settings()) {
     return { id: new_id(), title: "", updated: Date.now(), settings: { ...settings }, messages: [] };
@@ -82,7 +85,7 @@ export function speed_of(reply) {
     return {
         tokens,
         is_exact: completion_tokens !== null,
-        per_second: tokens > 1 && seconds > 0 ? (tokens - 1) / seconds : null,
+        per_second: tokens > 1 && seconds >= kShortestSeconds ? (tokens - 1) / seconds : null,
         wait_seconds: (first - asked) / 1000,
     };
 }

@@ -110,7 +110,7 @@ class Page {
         this.#current = this.#chat.find(location.hash.slice(1)) ?? this.#chat.start("");
         this.#settle_model();
         this.#show();
-        this.#composer.focus();
+        this.#composer.invite();
     }
 
     #open_new() {
