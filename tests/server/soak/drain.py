@@ -84,15 +84,15 @@ def open_connections(port, count):
 
 def finish(arguments, faults):
     """Everything that was asked for before the signal is finished."""
-    with support.Server(arguments, "--slots", 4, "--context", 1024) as server:
+    with support.Server(arguments, "--slots", 4, "--context", 1024, "--drain-seconds", 500) as server:
         connections = open_connections(server.port, 5)
-        streams = Streams(server, arguments.streams, 400)
+        streams = Streams(server, arguments.streams, 40)
         wait_for_load(server, arguments.streams)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         if server.is_up():
             ask_meanwhile(connections, server.port, faults)
-        status, took = client.timed(server.wait)
+        status, took = client.timed(lambda: server.wait(500))
         streams.wait()
     complete = streams.are_complete()
     if status != 0:

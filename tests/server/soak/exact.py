@@ -7,7 +7,6 @@ and counts of what completes must be equal, and what was cut must be a beginning
 import json
 import queue
 import random
-import threading
 import time
 
 import client
@@ -86,11 +85,7 @@ class Crowd:
             self.jobs.put((path, body, reply, draw.random()))
 
     def run(self):
-        threads = [threading.Thread(target=self.work, args=(number,)) for number in range(self.arguments.clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        support.run_together([lambda number=number: self.work(number) for number in range(self.arguments.clients)])
 
     def work(self, number):
         draw = random.Random(f"client {number} {self.arguments.seed}")

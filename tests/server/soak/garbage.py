@@ -212,11 +212,7 @@ def prove(arguments, faults):
         attack = Attack(server, arguments, count)
         slow = SlowClients(server.port, 8 if arguments.short else arguments.slow)
         slow.start()
-        threads = [threading.Thread(target=attack.work, args=(number,)) for number in range(arguments.clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        support.run_together([lambda number=number: attack.work(number) for number in range(arguments.clients)])
         faults += attack.faults
         if not server.is_up():
             raise support.Fault(f"the server ended with {server.process.returncode}: {server.messages()[-2000:]}")

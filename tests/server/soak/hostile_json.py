@@ -90,10 +90,10 @@ def broken_text(draw):
     path, body = draw.choice(VALID)
     data = bytearray(json.dumps(body, ensure_ascii=False).encode())
     for _ in range(draw.choice([1, 1, 3, 20])):
-        at = draw.randrange(len(data))
+        at = draw.randrange(max(len(data), 1))
         kind = draw.randrange(5)
         if kind == 0:
-            data[at] = draw.randrange(256)
+            data[at:at + 1] = [draw.randrange(256)]
         elif kind == 1:
             del data[at:at + draw.randint(1, 9)]
         elif kind == 2:

@@ -119,12 +119,9 @@ def prove(arguments, faults):
     with support.Server(arguments, "--max-queue", arguments.max_queue, "--context", 4096, "--snapshot-mib",
                         arguments.snapshot_mib) as server:
         load = Load(server, arguments, seconds)
-        threads = [threading.Thread(target=load.work, args=(number,)) for number in range(arguments.clients)]
-        for thread in threads:
-            thread.start()
-        samples, most = watch(server, seconds)
-        for thread in threads:
-            thread.join()
+        samples, most = support.run_together(
+            [lambda number=number: load.work(number) for number in range(arguments.clients)],
+            lambda: watch(server, seconds))
         faults += load.faults
         freed = server.wait_until_free(10)
         answer, took = client.timed(lambda: client.post(server.port, "/v1/completions", {

@@ -103,11 +103,7 @@ def prove(arguments, faults):
     count = 30 if arguments.short else arguments.schemas
     with support.Server(arguments, "--context", 4096, "--slots", arguments.clients) as server:
         asking = Asking(arguments, server, count)
-        threads = [threading.Thread(target=asking.work) for _ in range(arguments.clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        support.run_together([asking.work] * arguments.clients)
         faults += asking.faults
         memory = server.memory_mib()
         if server.stop() != 0:

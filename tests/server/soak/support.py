@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -30,12 +31,14 @@ class Server:
     def __init__(self, arguments, *options):
         self.said = tempfile.TemporaryFile()
         command = [arguments.binary, "serve", arguments.checkpoint, "--port", "0", "--access-log", "off"]
+        if "--threads" not in options and arguments.threads:
+            command += ["--threads", arguments.threads]
         self.process = subprocess.Popen([*map(str, command), *map(str, options)], stdout=subprocess.DEVNULL,
                                         stderr=self.said)
-        self.peak_mib = 0.0
         try:
             self.port = self._wait_for_port()
             self._wait_until_ready()
+            self.statuses_before = self._statuses()
         except BaseException:
             self.process.kill()
             self.process.wait()
@@ -70,9 +73,7 @@ class Server:
     def memory_mib(self):
         """Resident memory without the mapped checkpoint."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        mib = int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) / 1024
-        self.peak_mib = max(self.peak_mib, mib)
-        return mib
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) / 1024
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -90,7 +91,12 @@ class Server:
         return values
 
     def statuses(self):
-        """How many answers of each status the server has counted."""
+        """How many answers of each status the server has counted since it was ready."""
+        counts = self._statuses()
+        return {status: count - self.statuses_before.get(status, 0) for status, count in sorted(counts.items())
+                if count > self.statuses_before.get(status, 0)}
+
+    def _statuses(self):
         counts = {}
         for name, value in self.metrics().items():
             found = re.search(r'http_responses_total\{.*status="(\d+)"', name)
@@ -143,6 +149,7 @@ def parser(description):
                          help="the program")
     options.add_argument("--checkpoint", default=ROOT / "models/demo", help="what is served")
     options.add_argument("--seed", type=int, default=1, help="of everything that is random here")
+    options.add_argument("--threads", type=int, default=0, help="of the server; 0: as many as it takes by itself")
     options.add_argument("--short", action="store_true", help="a small run of some seconds, for every build")
     return options
 
@@ -154,6 +161,31 @@ def raise_file_limit(wanted):
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return soft
+
+
+def run_together(works, meanwhile=None):
+    """Runs functions on threads of their own and waits for all of them; what meanwhile() gives, on this thread.
+
+    An exception in one of them is raised here, when all have ended: a proof whose clients broke proves nothing.
+    """
+    failures = []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        return meanwhile() if meanwhile else None
+    finally:
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
 
 
 def report(name, prove, arguments):
