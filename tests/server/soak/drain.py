@@ -86,8 +86,8 @@ def finish(arguments, faults):
     """Everything that was asked for before the signal is finished."""
     with support.Server(arguments, "--slots", 4, "--context", 1024, "--drain-seconds", 500) as server:
         connections = open_connections(server.port, 5)
-        streams = Streams(server, arguments.streams, 40)
-        wait_for_load(server, arguments.streams)
+        streams = Streams(server, arguments.streams, 200)
+        wait_for_load(server, arguments.streams - 4)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         if server.is_up():
@@ -106,7 +106,7 @@ def cut(arguments, faults):
     """What takes too long is cut at the deadline."""
     with support.Server(arguments, "--slots", 4, "--context", 65536, "--drain-seconds", 2) as server:
         streams = Streams(server, arguments.streams, 60000)
-        wait_for_load(server, arguments.streams)
+        wait_for_load(server, arguments.streams - 4)
         server.process.send_signal(signal.SIGTERM)
         status, took = client.timed(server.wait)
         streams.wait()

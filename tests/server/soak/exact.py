@@ -19,9 +19,9 @@ def options():
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=14, help="at once")
     parser.add_argument("--leaving", type=float, default=0.15, help="share of the clients that leave early")
-    parser.add_argument("--slots", type=int, default=6)
-    parser.add_argument("--context", type=int, default=2048, help="tokens of a slot")
-    parser.add_argument("--cache-mib", type=int, default=3, help="so little that requests are sent back to the queue")
+    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--context", type=int, default=1536, help="tokens of a slot")
+    parser.add_argument("--cache-mib", type=int, default=2, help="so little that requests are sent back to the queue")
     parser.add_argument("--matrix", default="reuse:1,reuse:2,alone:1,alone:2",
                         help="runs as reuse:THREADS (prefixes are used again) or alone:THREADS (they are not)")
     return parser

@@ -208,7 +208,7 @@ class SlowClients(threading.Thread):
 
 def prove(arguments, faults):
     count = 600 if arguments.short else arguments.requests
-    with support.Server(arguments, "--context", 1024, "--slots", 8) as server:
+    with support.Server(arguments, "--context", 1024, "--slots", 8, "--snapshot-mib", 8) as server:
         attack = Attack(server, arguments, count)
         slow = SlowClients(server.port, 8 if arguments.short else arguments.slow)
         slow.start()

@@ -18,7 +18,7 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength
 class Requests:
     """Draws requests whose prompts often begin alike, so that caches have something to find."""
 
-    def __init__(self, seed, longest_words=160):
+    def __init__(self, seed, longest_words=120):
         self.random = random.Random(f"requests {seed}")
         self.longest_words = longest_words
         self.systems = [self.words(longest_words) for _ in range(4)]
@@ -79,7 +79,8 @@ class Requests:
         return body
 
     def reply_length(self):
-        return self.random.choice([1, 2, self.random.randint(3, 30), self.random.randint(20, 120)])
+        draw = self.random
+        return draw.choice([1, draw.randint(2, 9), draw.randint(3, 30), draw.randint(20, 90), draw.randint(100, 300)])
 
     def add_sampling(self, body):
         draw = self.random
