@@ -86,8 +86,9 @@ def finish(arguments, faults):
     """Everything that was asked for before the signal is finished."""
     with support.Server(arguments, "--slots", 4, "--context", 1024, "--drain-seconds", 500) as server:
         connections = open_connections(server.port, 5)
-        streams = Streams(server, arguments.streams, 200)
-        wait_for_load(server, arguments.streams - 4)
+        count = 8 if arguments.short else arguments.streams
+        streams = Streams(server, count, 100 if arguments.short else 200)
+        wait_for_load(server, count - 4)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         if server.is_up():

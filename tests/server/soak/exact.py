@@ -133,7 +133,7 @@ def streamed(body):
 
 
 def prove(arguments, faults):
-    count = 60 if arguments.short else arguments.requests
+    count = 40 if arguments.short else arguments.requests
     drawn = Requests(arguments.seed)
     requests = [drawn.draw() for _ in range(count)]
     expected = expected_replies(arguments, requests)
