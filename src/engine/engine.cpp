@@ -297,7 +297,9 @@ void Engine::Scheduler::admit() {
             running_.push_back(std::move(waiting_[index]));
             waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
         } else {
-            if (running_.empty()) return;
+            const Sequence& refused = *waiting_[index];
+            // Passed for ever otherwise, by smaller ones that keep coming.
+            if (!book_.waits_for_neighbour(refused.ids, !refused.request.prompt_logprobs)) return;
             ++index;
         }
     }

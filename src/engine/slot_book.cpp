@@ -72,6 +72,10 @@ bool SlotBook::is_worth_waiting(std::span<const int32_t> ids, int64_t usable_tok
     });
 }
 
+bool SlotBook::waits_for_neighbour(std::span<const int32_t> ids, bool may_reuse) const {
+    return may_reuse && options_.reuses_prefixes && is_worth_waiting(ids, best_source(ids).length);
+}
+
 // The source itself when it is idle and loses little, otherwise the idle slot that was used longest ago; -1: none.
 int32_t SlotBook::choose_target(const Source& source) const {
     if (source.slot >= 0) {

@@ -30,6 +30,8 @@ class SlotBook {
     // (never all of them: the last one's logits are wanted), with memory for `reserve_tokens`. Nothing when no slot is
     // free, when memory is short, or when a running sequence is about to compute a longer prefix of these ids.
     std::optional<Placement> place(std::span<const int32_t> ids, int64_t reserve_tokens, bool may_reuse);
+    // Whether place() refuses because a running sequence is about to compute a longer prefix of these ids.
+    bool waits_for_neighbour(std::span<const int32_t> ids, bool may_reuse) const;
     // Memory for a longer sequence in a running slot; idle slots are emptied for it. False when that is not enough.
     bool reserve(int32_t slot, int64_t tokens);
     // After the backend ran ids at the end of the slot.

@@ -49,6 +49,10 @@ class Recorder : public RequestListener {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return ends > 0; });
     }
+    bool has_ended() {
+        const std::lock_guard lock(mutex_);
+        return ends > 0;
+    }
     void wait_for_tokens(size_t count) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return ends > 0 || ids.size() >= count; });
@@ -192,6 +196,23 @@ TEST(Engine, AShortageOfMemorySendsRequestsBackToTheQueueAndChangesNoToken) {
     std::ranges::fill(mixture.cancel_after, SIZE_MAX);
     expect_as_alone(*engine, mixture);
     EXPECT_GT(engine->statistics().preemptions, 0U);
+}
+
+TEST(Engine, ARequestThatWaitsForMemoryIsNotPassedBySmallerOnesForEver) {
+    // Memory for one whole sequence: the large request must wait for the first, and the small one would fit beside it.
+    const size_t whole = make_cpu_backend(demo_runner(), 1, kContext, kChunk)->slot_bytes(kContext);
+    const auto engine = demo_engine(4, true, whole);
+    std::mt19937 random(31);
+    const auto first = std::make_shared<Recorder>();
+    engine->submit(request_for(random_ids(random, 300), 400), first);
+    first->wait_for_tokens(1);
+    const auto large = std::make_shared<Recorder>();
+    engine->submit(request_for(random_ids(random, kContext - 100), 2), large);
+    const auto small = std::make_shared<Recorder>();
+    engine->submit(request_for(random_ids(random, 20), 2), small);
+    small->wait();
+    EXPECT_TRUE(first->has_ended());
+    EXPECT_TRUE(large->has_ended());
 }
 
 TEST(Engine, EveryTurnOfAConversationPrefillsOnlyWhatIsNew) {
