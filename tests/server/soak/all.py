@@ -10,7 +10,8 @@ SKIPPED = 77
 
 def main():
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(f"{__doc__}\nusage: all.py [--short] [--binary PROGRAM] [--checkpoint DIRECTORY] [--seed N] [--threads N]")
+        print(__doc__)
+        print("usage: all.py [--short] [--binary PROGRAM] [--checkpoint DIRECTORY] [--seed N] [--threads N]")
         return
     results = {}
     for proof in PROOFS:

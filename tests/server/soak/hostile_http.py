@@ -107,7 +107,8 @@ def head(draw):
         lambda: Case("cross origin", closing(b"/tokenize", BODY, b"Origin: \xff<script>",
                                              b"Access-Control-Request-Headers: \xffx", method=b"OPTIONS")),
         lambda: Case("key", closing(b"/tokenize", BODY, b"Authorization: " + draw.choice([b"", b"Bearer", b"\xff"]))),
-        lambda: Case("pipeline", b"".join([request([], b"", b"GET /live HTTP/1.1")] * 40) + closing(b"/tokenize", BODY)),
+        lambda: Case("pipeline", b"".join([request([], b"", b"GET /live HTTP/1.1")] * 40) +
+                                  closing(b"/tokenize", BODY)),
         lambda: Case("old version", request([b"Content-Length: 20"], BODY, b"POST /tokenize HTTP/1.0",
                                             host=draw.choice([None, b"Host: a"]))),
     ])()

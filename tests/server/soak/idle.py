@@ -136,7 +136,8 @@ def prove(arguments, faults):
         kept.close()
         streams.close()
         figures["free_after_seconds"] = round(server.wait_until_free(10), 2)
-        figures["next_request_seconds"] = prompt_answer(server, arguments, faults, "afterwards", lambda: complete(server))
+        figures["next_request_seconds"] = prompt_answer(server, arguments, faults, "afterwards",
+                                                        lambda: complete(server))
         time.sleep(0.5)
         if server.open_files() > files + 4:
             faults.append(f"{server.open_files()} files are open afterwards, {files} were before")
