@@ -12,6 +12,9 @@ target_link_libraries(gemmatrace_flags INTERFACE Threads::Threads fmt::fmt nlohm
 if(GEMMATRACE_SANITIZE)
     target_compile_options(gemmatrace_flags INTERFACE -fsanitize=${GEMMATRACE_SANITIZE} -fno-omit-frame-pointer
                                                       -fno-sanitize-recover=all)
+    if(GEMMATRACE_SANITIZE MATCHES "undefined")  # these cost much and find what the address sanitizer finds too
+        target_compile_options(gemmatrace_flags INTERFACE -fno-sanitize=null,vptr,object-size,pointer-overflow)
+    endif()
     target_link_options(gemmatrace_flags INTERFACE -fsanitize=${GEMMATRACE_SANITIZE})
 endif()
 if(GEMMATRACE_FUZZ)
@@ -48,12 +51,21 @@ function(gemmatrace_room name)
     endforeach()
 endfunction()
 
+# gemmatrace_spare_tests(TARGET): under the address sanitizer it is the program that is looked at, not the tests' own code,
+# which would take as long to compile.
+function(gemmatrace_spare_tests target)
+    if(GEMMATRACE_SANITIZE MATCHES "address")
+        target_compile_options(${target} PRIVATE -fno-sanitize=all)
+    endif()
+endfunction()
+
 # gemmatrace_test_flags(TARGET): test code is compiled quickly; what it tests is optimised as always.
 if(GEMMATRACE_TESTS)
     find_package(GTest REQUIRED)
     add_library(gemmatrace_test_headers OBJECT ${CMAKE_SOURCE_DIR}/cmake/headers.cpp)
     target_link_libraries(gemmatrace_test_headers PRIVATE gemmatrace_flags GTest::gtest)
     target_compile_options(gemmatrace_test_headers PRIVATE -O0)
+    gemmatrace_spare_tests(gemmatrace_test_headers)
     target_precompile_headers(gemmatrace_test_headers PRIVATE ${costly_headers} <gtest/gtest.h>)
 endif()
 function(gemmatrace_test_flags target)
@@ -62,6 +74,7 @@ function(gemmatrace_test_flags target)
     target_link_libraries(${target} PRIVATE GTest::gtest_main GTest::gmock)
     target_compile_definitions(${target} PRIVATE GEMMATRACE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     target_compile_options(${target} PRIVATE -O0)
+    gemmatrace_spare_tests(${target})
     target_precompile_headers(${target} REUSE_FROM gemmatrace_test_headers)
 endfunction()
 

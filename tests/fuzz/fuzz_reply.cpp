@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/reply_fixture.h"
 #include "base/utf8.h"
+#include "text/reply_fixture.h"
 #include "text/reply_parser.h"
 
 namespace {
