@@ -207,7 +207,7 @@ TEST(Engine, ARequestThatWaitsForMemoryIsNotPassedBySmallerOnesForEver) {
     engine->submit(request_for(random_ids(random, 300), 400), first);
     first->wait_for_tokens(1);
     const auto large = std::make_shared<Recorder>();
-    engine->submit(request_for(random_ids(random, kContext - 100), 2), large);
+    engine->submit(request_for(random_ids(random, kContext - 4), 2), large);
     const auto small = std::make_shared<Recorder>();
     engine->submit(request_for(random_ids(random, 20), 2), small);
     small->wait();
