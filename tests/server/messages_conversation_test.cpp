@@ -46,7 +46,8 @@ TEST(MessagesConversation, StringsAndBlocksAreTexts) {
 
 TEST(MessagesConversation, SystemTextsKeepTheirPlaces) {
     const Json body = json(R"({
-        "system": [{"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "two"}],
+        "system": [{"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}},
+                   {"type": "text", "text": "two"}],
         "messages": [{"role": "system", "content": "three"}, {"role": "user", "content": "Hi"},
                      {"role": "system", "content": [{"type": "text", "text": "four"}]}]})");
     EXPECT_EQ(conversation_of(body).messages, json(R"([
@@ -75,7 +76,8 @@ TEST(MessagesConversation, AResultAndTheTextBesideItBothReachThePrompt) {
         R"([{"type": "text", "text": "Thanks"}, {"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}])"};
     for (const char* turn : tool_turns) {
         Json body = json(R"({"messages": [{"role": "user", "content": "Weather?"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Rome"}}]}]})");
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Rome"}}]}]})");
         Json last;
         last["role"] = "user";
         last["content"] = json(turn);
@@ -122,7 +124,8 @@ TEST(MessagesConversation, AnIdThatIsUsedAgainGetsItsOwnResult) {
 TEST(MessagesConversation, AFailedResultSaysSo) {
     const Json messages = messages_of(R"([
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": true}]}])");
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": true}]}])");
     EXPECT_EQ(messages[1]["content"], "Error: no such file");
 }
 
@@ -141,7 +144,8 @@ TEST(MessagesConversation, F072_WordsBeforeACallStayBeforeItAndItsResult) {
 
 TEST(MessagesConversation, ThoughtsOfTheHistoryAreAccepted) {
     const Json messages = messages_of(R"([{"role": "assistant", "content": [
-        {"type": "thinking", "thinking": "one", "signature": "EqQBCgIYAhIM"}, {"type": "redacted_thinking", "data": "abc"},
+        {"type": "thinking", "thinking": "one", "signature": "EqQBCgIYAhIM"},
+        {"type": "redacted_thinking", "data": "abc"},
         {"type": "thinking", "thinking": "two", "signature": ""}, {"type": "text", "text": "Yes"}]}])");
     EXPECT_EQ(messages, json(R"([{"role": "assistant", "content": "Yes", "reasoning_content": "one\ntwo"}])"));
 }

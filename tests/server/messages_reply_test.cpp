@@ -114,7 +114,8 @@ TEST(MessagesReply, AMessageHasItsBlocksInOrder) {
         {"type": "text", "text": "Looking now."},
         {"type": "tool_use", "name": "weather", "input": {"city": "Rome"}},
         {"type": "tool_use", "name": "weather", "input": {}}],
-        "stop_reason": "tool_use", "stop_sequence": null, "usage": {"input_tokens": 18, "cache_creation_input_tokens": 0,
+        "stop_reason": "tool_use", "stop_sequence": null, 
+        "usage": {"input_tokens": 18, "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 12, "output_tokens": 5}})");
     EXPECT_EQ(without_ids(message), expected);
 }

@@ -13,7 +13,8 @@ using gemmatrace::testing::thrown_error;
 using Choice = ToolUse::Choice;
 
 constexpr const char* kTwoTools = R"([
-    {"name": "weather", "description": "Of a city", "input_schema": {"$schema": "x", "type": "object", "properties": {}}},
+    {"name": "weather", "description": "Of a city",
+     "input_schema": {"$schema": "x", "type": "object", "properties": {}}},
     {"type": "custom", "name": "time", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}])";
 constexpr const char* kHostedTool = R"([{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}])";
 

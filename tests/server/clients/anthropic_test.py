@@ -136,7 +136,8 @@ class AnthropicTest(unittest.TestCase):
     def test_a_thought_comes_first_and_is_taken_back(self):
         question = {"role": "user", "content": "What is the capital of Ghana?"}
         for thinking in ({"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}):
-            message = self.create(messages=[question], thinking=thinking, extra_body={"output_config": {"effort": "high"}})
+            message = self.create(messages=[question], thinking=thinking,
+                                  extra_body={"output_config": {"effort": "high"}})
             self.assertEqual([block.type for block in message.content], ["thinking", "text"])
             self.assertIn("Accra", message.content[0].thinking)
             self.assertTrue(message.content[0].signature)
@@ -196,7 +197,8 @@ class AnthropicTest(unittest.TestCase):
             for ask in (self.create, self.final):
                 message = ask(tools=[WEATHER], tool_choice=choice)
                 calls = [block for block in message.content if block.type == "tool_use"]
-                self.assertEqual((message.stop_reason, [call.name for call in calls][:1]), ("tool_use", ["get_weather"]))
+                self.assertEqual(message.stop_reason, "tool_use")
+                self.assertEqual({call.name for call in calls}, {"get_weather"})
                 for call in calls:
                     self.assertIsInstance(call.input["city"], str)
                     self.assertLessEqual(set(call.input), {"city", "unit"})
@@ -206,12 +208,13 @@ class AnthropicTest(unittest.TestCase):
     def test_the_tool_runner_goes_on_without_a_thread_of_the_server(self):
         calls = []
 
-        @anthropic.beta_tool(name="get_weather", description=WEATHER["description"], input_schema=WEATHER["input_schema"])
+        @anthropic.beta_tool(**WEATHER)
         def get_weather(city):
             calls.append(city)
             return "sunny, 21 degrees"
 
-        runner = self.client.beta.messages.tool_runner(model="demo", max_tokens=100, messages=[OSLO], tools=[get_weather])
+        runner = self.client.beta.messages.tool_runner(model="demo", max_tokens=100, messages=[OSLO],
+                                                       tools=[get_weather])
         self.assertEqual(runner.until_done().content[0].text, "The weather in Oslo: sunny, 21 degrees.")
         self.assertEqual(calls, ["Oslo"])
 
@@ -278,7 +281,8 @@ class AnthropicTest(unittest.TestCase):
             "model": "demo", "max_tokens": 100, "stream": True, "thinking": {"type": "adaptive"},
             "output_config": {"effort": "high"}, "metadata": {"user_id": "u"},
             "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-            "system": [{"type": "text", "text": "You are a helpful assistant.", "cache_control": {"type": "ephemeral"}}],
+            "system": [{"type": "text", "text": "You are a helpful assistant.",
+                        "cache_control": {"type": "ephemeral"}}],
             "tools": [{**WEATHER, "input_schema": {**WEATHER["input_schema"], "additionalProperties": False,
                                                    "$schema": "http://json-schema.org/draft-07/schema#"}}],
             "messages": [{"role": "user", "content": [{"type": "text", "text": "Hello",
