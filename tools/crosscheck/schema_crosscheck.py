@@ -109,12 +109,11 @@ def main():
         if fault:
             faults.append((pattern, answer.get("text"), fault))
     print(f"patterns: {len(patterns)} answers compared")
-    # A walk that spells the members of an open call at random seldom finds the required ones, and goes on without end.
-    # That is no fault of the grammar; most walks must come to their end all the same.
+    # An answer cut off is not checked, so there must be none to speak of.
     print(f"unfinished: {len(unfinished)}")
     for given, text, fault in faults[:SHOWN]:
         print(f"  wrong: {fault}\n    {json.dumps(given)}\n    {text!r:.500}")
-    if faults or len(refused) > len(schemas) // 10 or len(unfinished) > (len(schemas) + len(toolsets)) // 8:
+    if faults or len(refused) > len(schemas) // 10 or len(unfinished) > (len(schemas) + len(toolsets)) // 100:
         sys.exit(1)
 
 

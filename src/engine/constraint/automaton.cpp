@@ -234,8 +234,8 @@ void Automaton::continue_members(NodeId members, uint64_t number, FrameId parent
         is_complete = false;
         if (node.is_ordered) break;
     }
-    const bool may_add = node.item != kNoNode && (is_complete || !node.is_ordered);
-    if (may_add) {
+    // Only behind the required ones: who invents names instead of giving those would go on without end.
+    if (node.item != kNoNode && is_complete) {
         const uint64_t after = node.is_ordered ? elements.size() : progress;
         tasks.push_back({has_emitted ? node.item_follower : node.item, push(members, after | kHasEmitted, parent)});
     }

@@ -120,7 +120,7 @@ class GrammarBuilder {
         bool is_required = false;
     };
     // Each member at most once, with separators between, in the given order or in any; `additional` (or kNoNode) any
-    // number of times. needs_one: at least one of all.
+    // number of times, once the required ones are there. needs_one: at least one of all.
     NodeId members(const std::vector<Member>& given, NodeId additional, NodeId separator, bool is_ordered,
                    bool needs_one);
     // A rule may be used before it is defined.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/utf8.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "engine/constraint/grammar_matches.h"

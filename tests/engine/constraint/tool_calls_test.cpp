@@ -72,6 +72,15 @@ TEST(ToolCallsTest, members_come_in_any_order_but_once) {
     EXPECT_FALSE(call_takes(tools, R"(<|tool_call>call:get_weather{days:1,unit:<|"|>C<|"|>}<tool_call|>)"));
 }
 
+TEST(ToolCallsTest, other_members_come_once_the_required_ones_are_there) {
+    const std::vector<ToolFunction> tools{tool(
+        "f",
+        R"({"type":"object","properties":{"a":{},"b":{}},"required":["b"],"additionalProperties":{"type":"integer"}})")};
+    EXPECT_TRUE(call_takes(tools, "<|tool_call>call:f{b:1,x:2,a:3,y:4}<tool_call|>"));
+    EXPECT_TRUE(call_takes(tools, "<|tool_call>call:f{a:3,b:1}<tool_call|>"));
+    EXPECT_FALSE(call_takes(tools, "<|tool_call>call:f{x:2,b:1}<tool_call|>"));
+}
+
 TEST(ToolCallsTest, F087_the_call_must_come_and_only_to_a_function_named) {
     const std::vector<ToolFunction> tools{
         weather_tool(), {"now", nullptr}, tool("nothing", R"({"type":"object","properties":{}})")};
