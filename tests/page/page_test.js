@@ -185,7 +185,7 @@ page_test("The last question can be edited and the last reply asked for again", 
     await page.getByLabel("Message", { exact: true }).press("ArrowUp");
     await page.getByLabel("Edit message").fill("third");
     await page.keyboard.press("Enter");
-    await page.getByText("You said: third").waitFor();
+    await page.getByText("You said: third", { exact: true }).waitFor();
     await reply_done(page);
     assert.deepEqual(server.requests[3].messages.map((message) => message.content), ["first", "You said: first", "third"]);
     assert.deepEqual(await page.locator(".question").allInnerTexts(), ["first", "third"]);
@@ -265,14 +265,15 @@ page_test("A key is asked for, kept for the tab only, and the message is sent ag
     try {
         await page.reload();
         const dialog = page.getByRole("dialog", { name: "API key" });
+        await dialog.waitFor();
         await page.keyboard.press("Escape");
         await send(page, "Hello");
         await dialog.getByLabel("Key", { exact: true }).fill(kKey);
         await page.keyboard.press("Enter");
-        await page.getByText("You said: Hello").waitFor();
+        await page.getByText("You said: Hello", { exact: true }).waitFor();
         await page.reload();
         await send(page, "Once more");
-        await page.getByText("You said: Once more").waitFor();
+        await page.getByText("You said: Once more", { exact: true }).waitFor();
         const stored = await context.storageState();
         assert.equal(JSON.stringify(stored).includes(kKey), false);
     } finally {
@@ -340,7 +341,10 @@ page_test("Two tabs show the same conversations", {}, async (page, context) => {
 });
 
 page_test("Everything can be done with the keyboard", {}, async (page) => {
-    await page.evaluate(() => document.activeElement.blur());
+    await page.evaluate(() => {  // from the start of the page, as one comes from the browser's own controls
+        document.body.tabIndex = -1;
+        document.body.focus();
+    });
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the message field");
     await page.keyboard.press("Enter");
@@ -395,6 +399,7 @@ page_test("On a phone nothing is wider than the screen and the drawer opens and 
         assert.equal(await page.evaluate(() => document.getElementById("transcript").scrollWidth <= document.getElementById("transcript").clientWidth), true);
         await page.getByRole("button", { name: "Conversations" }).tap();
         await page.getByRole("link", { name: "wide please" }).waitFor();
+        assert.equal(await page.evaluate(() => document.activeElement.id), "close-drawer");
         assert.equal(await page.evaluate(() => document.getElementById("main").inert), true);
         await page.keyboard.press("Escape");
         assert.equal(await page.evaluate(() => document.activeElement.id), "open-drawer");
