@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse_inlines } from "../../src/server/page/inline_markdown.js";
-import { parse_blocks } from "../../src/server/page/markdown.js";
+import { parse_blocks, settled_part } from "../../src/server/page/markdown.js";
 
 // Blocks in few words: kinds, with what is inside.
 function outline(blocks) {
@@ -55,6 +55,29 @@ test("Tables need their rule, and rows get as many cells as the header", () => {
 test("A fence that is still open is code", () => {
     assert.deepEqual(blocks_of("```py\nx = 1"), ["code py: x = 1"]);
     assert.deepEqual(blocks_of("````\n```\n````"), ["code : ```"]);
+});
+
+test("Blocks read while a text grows, with the settled ones left alone, are those of the whole text", () => {
+    const pieces = ["text\n", "\n", "- a\n", "  - b\n", "-", "--\n", "1. c\n", "2. d\n", "> e\n", "# f\n", "```\n", "~~~\n",
+        "| g | h |\n", "|---|--:|\n", "|-", "|", "    i\n", "*", " ", "#", ">", "1", ".", "`"];
+    let state = 1;  // the same texts each time
+    const choose = () => {
+        state = (state * 48271) % 2147483647;
+        return pieces[state % pieces.length];
+    };
+    for (let round = 0; round < 400; ++round) {
+        const text = Array.from({ length: 12 }, choose).join("");
+        let settled = [];
+        let start = 0;
+        for (let end = 1; end <= text.length; ++end) {
+            const tail = text.slice(start, end);
+            const blocks = parse_blocks(tail);
+            const { count, offset } = settled_part(tail, blocks);
+            assert.deepEqual(outline([...settled, ...blocks]), outline(parse_blocks(text.slice(0, end))), JSON.stringify(text.slice(0, end)));
+            settled = [...settled, ...blocks.slice(0, count)];
+            start += offset;
+        }
+    }
 });
 
 test("Emphasis, code, breaks and escapes are read", () => {

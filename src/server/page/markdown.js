@@ -21,6 +21,17 @@ export function parse_blocks(text) {
     return read_blocks(text.split("\n"), 0);
 }
 
+// How many of the blocks of `text`, which still grows, nothing that follows can change, and where in it the next begins.
+// Whether a line begins a block is seen from that line and the next, so both must be complete.
+export function settled_part(text, blocks) {
+    const line_starts = [0];
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) {
+        line_starts.push(end + 1);
+    }
+    const count = blocks.findLastIndex((block) => block.line + 2 < line_starts.length);
+    return count <= 0 ? { count: 0, offset: 0 } : { count, offset: line_starts[blocks[count].line] };
+}
+
 function read_blocks(lines, depth) {
     const blocks = [];
     let line = 0;

@@ -3,7 +3,7 @@
 import { element, icon } from "./dom.js";
 import { copy_text } from "./feedback.js";
 import { parse_inlines } from "./inline_markdown.js";
-import { parse_blocks } from "./markdown.js";
+import { parse_blocks, settled_part } from "./markdown.js";
 
 // Shows `text` as Markdown in `root`; update() takes the text as it has become.
 export class MarkdownView {
@@ -49,17 +49,6 @@ export class MarkdownView {
         node.querySelector("code").firstChild.data = block.text;
         return true;
     }
-}
-
-// How many blocks nothing that follows can change, and where in the text the next begins. Whether a line begins a block is
-// seen from that line and the next, so both must be complete.
-function settled_part(text, blocks) {
-    const line_starts = [0];
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) {
-        line_starts.push(end + 1);
-    }
-    const count = blocks.findLastIndex((block) => block.line + 2 < line_starts.length);
-    return count <= 0 ? { count: 0, offset: 0 } : { count, offset: line_starts[blocks[count].line] };
 }
 
 function block_node(block) {
