@@ -1,8 +1,9 @@
 # Makes one HTML document of src/server/page and embeds it in C++. Included, it defines gemmatrace_embed_page(TARGET);
-# run as a script, cmake -D PAGE_OUTPUT=FOLDER -P embed_page.cmake, it writes page.cpp, page.html and page_policy.txt there.
+# run as a script, cmake -D PAGE_OUTPUT=FOLDER -P embed_page.cmake, it writes page.cpp, page.html and page_policy.txt.
 #
-# The sources are ES modules that also run as they are (tests/page). In the document they are one module, each after those
-# it imports from: imports and the word export fall away, so names must be unique among all files.
+# The sources are ES modules that also run as they are (tests/page). In the document they are one module, each after
+# those it imports from: imports and the word export fall away, so names must be unique among all files, and an import
+# must be on one line.
 
 get_filename_component(page_folder ${CMAKE_CURRENT_LIST_DIR}/../src/server/page ABSOLUTE)
 set(page_script ${CMAKE_CURRENT_LIST_FILE})
@@ -48,8 +49,8 @@ function(page_base64 hex result)
     set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-# The files of the list, joined; indentation, blank lines and lines that are only a comment are left out. So no string of
-# the sources may go over several lines.
+# The files of the list, joined; indentation, blank lines and lines that are only a comment are left out. So no string
+# of the sources may go over several lines.
 function(page_join files result)
     set(text "\n")
     foreach(file ${files})

@@ -18,7 +18,10 @@ export function build_page() {
     const folder = mkdtempSync(join(tmpdir(), "page-"));
     try {
         execFileSync("cmake", ["-D", `PAGE_OUTPUT=${folder}`, "-P", kScript]);
-        return { html: readFileSync(join(folder, "page.html"), "utf8"), policy: readFileSync(join(folder, "page_policy.txt"), "utf8") };
+        return {
+            html: readFileSync(join(folder, "page.html"), "utf8"),
+            policy: readFileSync(join(folder, "page_policy.txt"), "utf8"),
+        };
     } finally {
         rmSync(folder, { recursive: true });
     }
@@ -31,15 +34,23 @@ export async function launch_browser() {
     return chromium.launch({ executablePath: path, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
 }
 
-// Opens `url` in a fresh profile. options: as Playwright's newContext. Returns {page, context, faults, done()}: done() closes
-// it and fails if the page asked for anything elsewhere, broke its policy, ran what a message said, or threw.
+// Opens `url` in a fresh profile. options: as Playwright's newContext. Returns {page, context, faults, done()}: done()
+// closes it and fails if the page asked for anything elsewhere, broke its policy, ran what a message said, or threw.
 export async function open_page(browser, url, options = {}) {
-    const context = await browser.newContext({ viewport: kDesktop, permissions: ["clipboard-read", "clipboard-write"], ...options });
+    const context = await browser.newContext({
+        viewport: kDesktop,
+        permissions: ["clipboard-read", "clipboard-write"],
+        ...options,
+    });
     const faults = [];
     const origin = new URL(url).origin;
-    await context.exposeFunction("report_violation", (directive) => { faults.push(`policy violated: ${directive}`); });
+    await context.exposeFunction("report_violation", (directive) => {
+        faults.push(`policy violated: ${directive}`);
+    });
     await context.addInitScript(() => {
-        document.addEventListener("securitypolicyviolation", (event) => window.report_violation(event.violatedDirective));
+        document.addEventListener("securitypolicyviolation", (event) =>
+            window.report_violation(event.violatedDirective),
+        );
     });
     context.on("request", (request) => {
         const address = new URL(request.url());
@@ -50,7 +61,7 @@ export async function open_page(browser, url, options = {}) {
     const page = await context.newPage();
     page.on("pageerror", (error) => faults.push(`exception: ${error.message} ${error.stack}`));
     page.on("dialog", (dialog) => faults.push(`dialog: ${dialog.message()}`));
-    page.setDefaultTimeout(30000);  // machines that test are busy
+    page.setDefaultTimeout(30000); // machines that test are busy
     await page.goto(url);
     const done = async () => {
         const is_hacked = await page.evaluate(() => window.hacked === true);

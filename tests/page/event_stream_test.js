@@ -22,10 +22,16 @@ async function events_of(bytes, piece_bytes) {
 }
 
 test("Events are the same however the stream is cut, with any line end", async () => {
-    const text = ": comment\r\n\r\ndata: one é 🎈\n\nevent: x\rdata:two\rdata: lines\r\rdata: three\r\n\r\nid: 4\n\ndata: cut off";
+    const text =
+        ": comment\r\n\r\ndata: one é 🎈\n\nevent: x\rdata:two\rdata: lines\r\r" +
+        "data: three\r\n\r\nid: 4\n\ndata: cut off";
     const bytes = new TextEncoder().encode(text);
     for (let piece_bytes = 1; piece_bytes <= bytes.length; ++piece_bytes) {
-        assert.deepEqual(await events_of(bytes, piece_bytes), ["one é 🎈", "two\nlines", "three"], `pieces of ${piece_bytes}`);
+        assert.deepEqual(
+            await events_of(bytes, piece_bytes),
+            ["one é 🎈", "two\nlines", "three"],
+            `pieces of ${piece_bytes}`,
+        );
     }
 });
 
@@ -36,15 +42,39 @@ test("An event without an end is refused", async () => {
 
 test("A reply grows by content, thinking, calls in pieces and usage", () => {
     const reply = new_reply();
-    const deltas = [{ role: "assistant" }, { reasoning_content: "hm" }, { content: "a" }, { content: null },
+    const deltas = [
+        { role: "assistant" },
+        { reasoning_content: "hm" },
+        { content: "a" },
+        { content: null },
         { tool_calls: [{ index: 1, id: "b", function: { name: "second", arguments: "{" } }] },
-        { tool_calls: [{ index: 0, id: "a", function: { name: "first", arguments: "{}" } }, { index: 1, function: { arguments: "}" } }] }];
+        {
+            tool_calls: [
+                { index: 0, id: "a", function: { name: "first", arguments: "{}" } },
+                { index: 1, function: { arguments: "}" } },
+            ],
+        },
+    ];
     deltas.forEach((delta, index) => apply_chunk(reply, { choices: [{ index: 0, delta }] }, index));
     apply_chunk(reply, { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }, 9);
     apply_chunk(reply, { choices: [], usage: { prompt_tokens: 5, completion_tokens: 6 } }, 10);
     assert.deepEqual([reply.reasoning, reply.content, reply.finish], ["hm", "a", "tool_calls"]);
-    assert.deepEqual(reply.calls.map((call) => [call.id, call.name, call.arguments]), [["a", "first", "{}"], ["b", "second", "{}"]]);
-    assert.deepEqual(reply.stats, { asked: null, first: 1, answered: 2, last: 5, pieces: 4, prompt_tokens: 5, completion_tokens: 6 });
+    assert.deepEqual(
+        reply.calls.map((call) => [call.id, call.name, call.arguments]),
+        [
+            ["a", "first", "{}"],
+            ["b", "second", "{}"],
+        ],
+    );
+    assert.deepEqual(reply.stats, {
+        asked: null,
+        first: 1,
+        answered: 2,
+        last: 5,
+        pieces: 4,
+        prompt_tokens: 5,
+        completion_tokens: 6,
+    });
 });
 
 test("Speed leaves out the first token, is a guess till usage comes, and is not told of an instant", () => {

@@ -1,11 +1,13 @@
-// Takes pictures of the page, at the sizes and in the colours that people see it in: node looks.js FOLDER [phone|desktop].
+// Takes pictures of the page, at the sizes and in the colours that people see it in: node looks.js FOLDER
+// [phone|desktop].
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { build_page, kDesktop, kPhone, launch_browser, open_page, reply_done } from "./browser.js";
 import { start_mock_server } from "./mock_server.js";
 
-const kSample = `A **ring buffer** keeps the last *n* items in a fixed piece of memory. Writing past the end begins again at the front:
+const kSample = `A **ring buffer** keeps the last *n* items in a fixed piece of memory.
+Writing past the end begins again at the front:
 
 1. Store the item at \`head\`.
 2. Move \`head\` on by one, modulo the capacity.
@@ -47,10 +49,18 @@ mkdirSync(folder, { recursive: true });
 const browser = await launch_browser();
 const server = await start_mock_server(build_page());
 server.extra.Explain = kSample;
-const sizes = [["desktop", kDesktop], ["phone", kPhone]].filter(([size]) => (process.argv[3] ?? size) === size);
+const sizes = [
+    ["desktop", kDesktop],
+    ["phone", kPhone],
+].filter(([size]) => (process.argv[3] ?? size) === size);
 for (const [size, viewport] of sizes) {
     for (const colorScheme of ["light", "dark"]) {
-        await take_pictures(`${size}-${colorScheme}`, { viewport, colorScheme, hasTouch: size === "phone", isMobile: size === "phone" });
+        await take_pictures(`${size}-${colorScheme}`, {
+            viewport,
+            colorScheme,
+            hasTouch: size === "phone",
+            isMobile: size === "phone",
+        });
     }
 }
 await browser.close();
@@ -74,9 +84,13 @@ async function take_pictures(name, options) {
     await say("Explain ring buffers to me, with an example in C++ and a table of what the operations cost.");
     await reply_done(page);
     await take("2-end");
-    await page.locator("#transcript").evaluate((log) => { log.scrollTop = 0; });
+    await page.locator("#transcript").evaluate((log) => {
+        log.scrollTop = 0;
+    });
     await take("3-begin");
-    await page.locator("#transcript").evaluate((log) => { log.scrollTop = 700; });
+    await page.locator("#transcript").evaluate((log) => {
+        log.scrollTop = 700;
+    });
     await take("4-middle");
     await say("think hard");
     await reply_done(page);

@@ -13,13 +13,26 @@ const kCall = { index: 0, id: "call_1", type: "function", function: { name: "wea
 // Each script: the deltas to send, how long to wait between them, and how the stream ends.
 const kScripts = {
     code: { deltas: () => pieces(kCodeReply) },
-    html: { deltas: () => pieces(`Text ${kHostile} and [link](javascript:window.hacked=true) and ![image](https://example.com/a.png)`) },
+    html: {
+        deltas: () =>
+            pieces(
+                `Text ${kHostile} and [link](javascript:window.hacked=true) and ![image](https://example.com/a.png)`,
+            ),
+    },
     think: { deltas: () => [...pieces("Let me **see**.", "reasoning_content"), ...pieces("It is 4.")] },
-    tool: { deltas: () => [{ tool_calls: [kCall] }, ...["{\"city\"", ": \"Bern\"}"].map((text) => (
-        { tool_calls: [{ index: 0, function: { arguments: text } }] }))], finish: "tool_calls" },
+    tool: {
+        deltas: () => [
+            { tool_calls: [kCall] },
+            ...['{"city"', ': "Bern"}'].map((text) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] })),
+        ],
+        finish: "tool_calls",
+    },
     slow: { deltas: () => Array.from({ length: 500 }, (_, index) => ({ content: `word${index} ` })), wait: 20 },
     cut: { deltas: () => pieces("It ends in the mid"), finish: "length" },
-    midway: { deltas: () => pieces("A beginning"), error: { message: "the device failed", type: "server_error", param: null, code: "device" } },
+    midway: {
+        deltas: () => pieces("A beginning"),
+        error: { message: "the device failed", type: "server_error", param: null, code: "device" },
+    },
     break: { deltas: () => pieces("A beginning"), is_broken: true },
 };
 
@@ -27,18 +40,22 @@ function pieces(text, field = "content") {
     return text.match(/[^]{1,5}/g).map((piece) => ({ [field]: piece }));
 }
 
-// Starts the server. page: {html, policy}. options: {needs_key}. Returns {url, requests, closed_early, close()}: the bodies of
-// the chat requests, and how many streams the client left.
+// Starts the server. page: {html, policy}. options: {needs_key}. Returns {url, requests, closed_early, close()}: the
+// bodies of the chat requests, and how many streams the client left.
 export async function start_mock_server(page, options = {}) {
     const state = { requests: [], closed_early: 0, needs_key: options.needs_key ?? false, extra: {} };
     const server = createServer((request, response) => {
         answer(state, page, request, response).catch((error) => response.destroy(error));
     });
-    await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
+    await new Promise((resolve) => {
+        server.listen(0, "127.0.0.1", resolve);
+    });
     state.url = `http://127.0.0.1:${server.address().port}/`;
     state.close = () => {
         server.closeAllConnections();
-        return new Promise((resolve) => { server.close(resolve); });
+        return new Promise((resolve) => {
+            server.close(resolve);
+        });
     };
     return state;
 }
@@ -79,16 +96,28 @@ async function answer_chat(state, request, response) {
 }
 
 async function stream(state, body, script, response) {
-    response.on("close", () => { state.closed_early += response.writableFinished ? 0 : 1; });
+    response.on("close", () => {
+        state.closed_early += response.writableFinished ? 0 : 1;
+    });
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
-    const send = (fields) => response.write(`data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk",
-        created: 1, model: body.model, ...fields })}\n\n`);
+    const send = (fields) =>
+        response.write(
+            `data: ${JSON.stringify({
+                id: "chatcmpl-1",
+                object: "chat.completion.chunk",
+                created: 1,
+                model: body.model,
+                ...fields,
+            })}\n\n`,
+        );
     const deltas = script.deltas();
     send({ choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }] });
     response.write(": a comment, as servers send to keep a connection alive\n\n");
     for (const delta of deltas) {
         send({ choices: [{ index: 0, delta, finish_reason: null }] });
-        await new Promise((resolve) => { setTimeout(resolve, script.wait ?? 2); });
+        await new Promise((resolve) => {
+            setTimeout(resolve, script.wait ?? 2);
+        });
         if (response.destroyed) {
             return;
         }
@@ -101,7 +130,10 @@ async function stream(state, body, script, response) {
         response.write(`data: ${JSON.stringify({ error: script.error })}\n\n`);
     } else {
         send({ choices: [{ index: 0, delta: {}, finish_reason: script.finish ?? "stop" }] });
-        send({ choices: [], usage: { prompt_tokens: 1000, completion_tokens: deltas.length, total_tokens: 1000 + deltas.length } });
+        send({
+            choices: [],
+            usage: { prompt_tokens: 1000, completion_tokens: deltas.length, total_tokens: 1000 + deltas.length },
+        });
     }
     response.end("data: [DONE]\n\n");
 }

@@ -28,7 +28,7 @@ function page_test(name, options, act) {
         try {
             await act(opened.page, opened.context);
         } catch (error) {
-            error.message += opened.faults.map((fault) => `\n${fault}`).join("");  // often the cause
+            error.message += opened.faults.map((fault) => `\n${fault}`).join(""); // often the cause
             throw error;
         }
         await opened.done();
@@ -41,10 +41,15 @@ page_test("A message is sent with the settings and the reply is shown", {}, asyn
     await send(page, "Hello there");
     await reply_done(page);
     assert.equal(await last_reply(page).locator(".prose").last().innerText(), "You said: Hello there");
-    assert.deepEqual(server.requests, [{
-        model: kModel, messages: [{ role: "user", content: "Hello there" }], stream: true,
-        stream_options: { include_usage: true }, chat_template_kwargs: { enable_thinking: false },
-    }]);
+    assert.deepEqual(server.requests, [
+        {
+            model: kModel,
+            messages: [{ role: "user", content: "Hello there" }],
+            stream: true,
+            stream_options: { include_usage: true },
+            chat_template_kwargs: { enable_thinking: false },
+        },
+    ]);
     assert.match(await last_reply(page).locator(".stats").innerText(), /5 tokens · first after [\d.]+ s$/);
     assert.equal(await page.locator("#context-text").innerText(), "1,005 of 4,096 tokens");
     assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Hello there");
@@ -55,8 +60,11 @@ page_test("The whole conversation goes with the second message", {}, async (page
     await reply_done(page);
     await send(page, "and then");
     await reply_done(page);
-    assert.deepEqual(server.requests[1].messages, [{ role: "user", content: "think first" },
-        { role: "assistant", content: "It is 4." }, { role: "user", content: "and then" }]);
+    assert.deepEqual(server.requests[1].messages, [
+        { role: "user", content: "think first" },
+        { role: "assistant", content: "It is 4." },
+        { role: "user", content: "and then" },
+    ]);
 });
 
 page_test("A stopped reply stays and the server is left", {}, async (page) => {
@@ -68,7 +76,10 @@ page_test("A stopped reply stays and the server is left", {}, async (page) => {
     assert.match(text, /word9/);
     assert.doesNotMatch(text, /word499/);
     assert.equal(await last_reply(page).locator(".ending").innerText(), "Stopped.");
-    assert.match(await last_reply(page).locator(".stats").innerText(), /^≈ [\d.]+ tokens\/s · ≈ \d+ tokens · first after/);
+    assert.match(
+        await last_reply(page).locator(".stats").innerText(),
+        /^≈ [\d.]+ tokens\/s · ≈ \d+ tokens · first after/,
+    );
     await page.waitForTimeout(200);
     assert.equal(server.closed_early, 1);
     await page.reload();
@@ -101,7 +112,10 @@ page_test("Markup in a question and in a reply is text", {}, async (page) => {
     assert.ok(reply.includes("[link](javascript:window.hacked=true)"));
     assert.equal(await page.locator("#messages img, #messages script").count(), 0);
     const link = last_reply(page).getByRole("link", { name: "image" });
-    assert.deepEqual([await link.getAttribute("rel"), await link.getAttribute("target")], ["noopener noreferrer", "_blank"]);
+    assert.deepEqual(
+        [await link.getAttribute("rel"), await link.getAttribute("target")],
+        ["noopener noreferrer", "_blank"],
+    );
 });
 
 page_test("Markup in titles, models' errors and tool calls is text", {}, async (page) => {
@@ -139,8 +153,15 @@ page_test("A tool call is shown and its result goes back", {}, async (page) => {
     await page.locator(".from-model").nth(1).waitFor();
     await reply_done(page);
     assert.deepEqual(server.requests[1].messages.slice(1), [
-        { role: "assistant", content: "", tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"city": "Bern"}' } }] },
-        { role: "tool", tool_call_id: "call_1", content: "sunny" }]);
+        {
+            role: "assistant",
+            content: "",
+            tool_calls: [
+                { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city": "Bern"}' } },
+            ],
+        },
+        { role: "tool", tool_call_id: "call_1", content: "sunny" },
+    ]);
     assert.match(await call.innerText(), /sunny/);
 });
 
@@ -153,8 +174,12 @@ page_test("Code is copied as it was written", {}, async (page) => {
     await page.getByText("Copied", { exact: true }).first().waitFor();
 });
 
-for (const [word, message] of [["fail", "the server is on fire"], ["long", "9000 tokens do not fit a context of 4096"],
-    ["midway", "the device failed"], ["break", "The reply broke off"]]) {
+for (const [word, message] of [
+    ["fail", "the server is on fire"],
+    ["long", "9000 tokens do not fit a context of 4096"],
+    ["midway", "the device failed"],
+    ["break", "The reply broke off"],
+]) {
     page_test(`The error of "${word}" is shown and can be tried again`, {}, async (page) => {
         await send(page, `${word} now`);
         await reply_done(page);
@@ -187,7 +212,10 @@ page_test("The last question can be edited and the last reply asked for again", 
     await page.keyboard.press("Enter");
     await page.getByText("You said: third", { exact: true }).waitFor();
     await reply_done(page);
-    assert.deepEqual(server.requests[3].messages.map((message) => message.content), ["first", "You said: first", "third"]);
+    assert.deepEqual(
+        server.requests[3].messages.map((message) => message.content),
+        ["first", "You said: first", "third"],
+    );
     assert.deepEqual(await page.locator(".question").allInnerTexts(), ["first", "third"]);
 });
 
@@ -306,7 +334,10 @@ page_test("A full storage is told and nothing is lost before it", {}, async (pag
 page_test("Damaged entries in the storage do not stop the page", {}, async (page) => {
     await page.evaluate(() => {
         localStorage.setItem("gemmatrace:conversation:aa", "{");
-        localStorage.setItem("gemmatrace:conversation:bb", JSON.stringify({ id: "bb", title: 7, messages: [{ role: "user" }, null, { calls: [null] }] }));
+        localStorage.setItem(
+            "gemmatrace:conversation:bb",
+            JSON.stringify({ id: "bb", title: 7, messages: [{ role: "user" }, null, { calls: [null] }] }),
+        );
         localStorage.setItem("gemmatrace:defaults", "[]");
         localStorage.setItem("gemmatrace:theme", "purple");
     });
@@ -320,14 +351,19 @@ page_test("Damaged entries in the storage do not stop the page", {}, async (page
 page_test("Conversations are exported and imported", {}, async (page) => {
     await send(page, "keep this");
     await reply_done(page);
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export all" }).click()]);
+    const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "Export all" }).click(),
+    ]);
     const path = await download.path();
     await page.getByRole("button", { name: "Delete keep this" }).click();
     await page.locator("#import-file").setInputFiles(path);
     await page.getByText("Imported 1 of 1 conversations.").waitFor();
     await page.getByRole("link", { name: "keep this" }).click();
     assert.equal(await last_reply(page).locator("> .prose").innerText(), "You said: keep this");
-    await page.locator("#import-file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[1") });
+    await page
+        .locator("#import-file")
+        .setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[1") });
     await page.getByText("The file is not JSON.").waitFor();
 });
 
@@ -341,7 +377,8 @@ page_test("Two tabs show the same conversations", {}, async (page, context) => {
 });
 
 page_test("Everything can be done with the keyboard", {}, async (page) => {
-    await page.evaluate(() => {  // from the start of the page, as one comes from the browser's own controls
+    await page.evaluate(() => {
+        // from the start of the page, as one comes from the browser's own controls
         document.body.tabIndex = -1;
         document.body.focus();
     });
@@ -361,10 +398,27 @@ page_test("Everything can be done with the keyboard", {}, async (page) => {
     const reached = new Set();
     for (let step = 0; step < 40; ++step) {
         await page.keyboard.press("Tab");
-        reached.add(await page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.innerText));
+        reached.add(
+            await page.evaluate(
+                () => document.activeElement.getAttribute("aria-label") ?? document.activeElement.innerText,
+            ),
+        );
     }
-    for (const name of ["New chat", "Model", "Settings of this chat", "Messages", "Edit and ask again", "Ask for another reply",
-        "Copy reply", "Thinking", "Send", "Rename line one", "Delete line one", "API key", "Message"]) {
+    for (const name of [
+        "New chat",
+        "Model",
+        "Settings of this chat",
+        "Messages",
+        "Edit and ask again",
+        "Ask for another reply",
+        "Copy reply",
+        "Thinking",
+        "Send",
+        "Rename line one",
+        "Delete line one",
+        "API key",
+        "Message",
+    ]) {
         assert.ok(reached.has(name), `${name} is not reached by Tab: ${[...reached]}`);
     }
     await page.getByRole("button", { name: "Ask for another reply" }).focus();
@@ -375,28 +429,53 @@ page_test("Everything can be done with the keyboard", {}, async (page) => {
 page_test("A screen reader hears the finished reply once, and every control has a name", {}, async (page) => {
     await page.evaluate(() => {
         window.said = [];
-        new MutationObserver(() => window.said.push(document.getElementById("announcer").textContent))
-            .observe(document.getElementById("announcer"), { childList: true, characterData: true, subtree: true });
+        new MutationObserver(() => window.said.push(document.getElementById("announcer").textContent)).observe(
+            document.getElementById("announcer"),
+            { childList: true, characterData: true, subtree: true },
+        );
     });
     await send(page, "Hello");
     await reply_done(page);
     await page.waitForTimeout(200);
-    assert.deepEqual((await page.evaluate(() => window.said)).filter((text) => text !== ""), ["Reply: You said: Hello"]);
-    const nameless = await page.evaluate(() => Array.from(document.querySelectorAll("button, input, textarea, select, a"))
-        .filter((control) => !(control.getAttribute("aria-label") || control.innerText || control.textContent.trim() || control.labels?.length))
-        .map((control) => control.outerHTML));
+    assert.deepEqual(
+        (await page.evaluate(() => window.said)).filter((text) => text !== ""),
+        ["Reply: You said: Hello"],
+    );
+    const nameless = await page.evaluate(() =>
+        Array.from(document.querySelectorAll("button, input, textarea, select, a"))
+            .filter(
+                (control) =>
+                    !(
+                        control.getAttribute("aria-label") ||
+                        control.innerText ||
+                        control.textContent.trim() ||
+                        control.labels?.length
+                    ),
+            )
+            .map((control) => control.outerHTML),
+    );
     assert.deepEqual(nameless, []);
 });
 
-page_test("On a phone nothing is wider than the screen and the drawer opens and closes",
-    { viewport: kPhone, hasTouch: true, isMobile: true }, async (page) => {
+page_test(
+    "On a phone nothing is wider than the screen and the drawer opens and closes",
+    { viewport: kPhone, hasTouch: true, isMobile: true },
+    async (page) => {
         const width = () => page.evaluate(() => document.documentElement.scrollWidth);
-        server.extra.wide = `| ${"column | ".repeat(12)}\n|${"---|".repeat(12)}\n| ${"value | ".repeat(12)}\n\n\`\`\`\n${"x".repeat(400)}\n\`\`\`\n\n${"y".repeat(300)}`;
+        const table = `| ${"column | ".repeat(12)}\n|${"---|".repeat(12)}\n| ${"value | ".repeat(12)}`;
+        server.extra.wide = `${table}\n\n\`\`\`\n${"x".repeat(400)}\n\`\`\`\n\n${"y".repeat(300)}`;
         await page.getByLabel("Message", { exact: true }).fill("wide please");
         await page.getByRole("button", { name: "Send" }).tap();
         await reply_done(page);
         assert.equal(await width(), kPhone.width);
-        assert.equal(await page.evaluate(() => document.getElementById("transcript").scrollWidth <= document.getElementById("transcript").clientWidth), true);
+        assert.equal(
+            await page.evaluate(
+                () =>
+                    document.getElementById("transcript").scrollWidth <=
+                    document.getElementById("transcript").clientWidth,
+            ),
+            true,
+        );
         await page.getByRole("button", { name: "Conversations" }).tap();
         await page.getByRole("link", { name: "wide please" }).waitFor();
         assert.equal(await page.evaluate(() => document.activeElement.id), "close-drawer");
@@ -404,7 +483,8 @@ page_test("On a phone nothing is wider than the screen and the drawer opens and 
         await page.keyboard.press("Escape");
         assert.equal(await page.evaluate(() => document.activeElement.id), "open-drawer");
         assert.equal(await width(), kPhone.width);
-    });
+    },
+);
 
 page_test("The theme follows the system until one is chosen", { colorScheme: "dark" }, async (page) => {
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -424,17 +504,23 @@ page_test("A reader who scrolls up is left there, and a button leads back", {}, 
     await reply_done(page);
     await send(page, "slow please");
     await page.getByText("word3 ").waitFor();
-    await page.locator("#transcript").evaluate((log) => { log.scrollTop = 0; });
+    await page.locator("#transcript").evaluate((log) => {
+        log.scrollTop = 0;
+    });
     await page.getByText("word40 ").waitFor();
     assert.equal(await page.locator("#transcript").evaluate((log) => log.scrollTop), 0);
     await page.getByRole("button", { name: "To the end" }).click();
     await page.keyboard.press("Escape");
     await reply_done(page);
-    assert.ok(await page.locator("#transcript").evaluate((log) => log.scrollHeight - log.scrollTop - log.clientHeight) < 4);
+    assert.ok(
+        (await page.locator("#transcript").evaluate((log) => log.scrollHeight - log.scrollTop - log.clientHeight)) < 4,
+    );
 });
 
 page_test("Markdown that streams in looks as it does when shown at once", {}, async (page) => {
-    server.extra.much = "# Title\n\nSome *text*\nwith lines\n- a\n- b\n  1. c\n\n  d\n\n> quote\n> more\n\n| a | b |\n|---|--:|\n| 1 | `2` |\n\n```js\nlet x;\n\n```\n***\n2. two\n3. three\n\nend";
+    server.extra.much =
+        "# Title\n\nSome *text*\nwith lines\n- a\n- b\n  1. c\n\n  d\n\n> quote\n> more\n\n" +
+        "| a | b |\n|---|--:|\n| 1 | `2` |\n\n```js\nlet x;\n\n```\n***\n2. two\n3. three\n\nend";
     await send(page, "much please");
     await reply_done(page);
     const shown = () => last_reply(page).locator("> .prose").innerHTML();

@@ -40,7 +40,11 @@ function headers() {
 async function request(path, options = {}) {
     let response;
     try {
-        response = await fetch(path, { ...options, headers: { ...headers(), ...options.headers }, credentials: "omit" });
+        response = await fetch(path, {
+            ...options,
+            headers: { ...headers(), ...options.headers },
+            credentials: "omit",
+        });
     } catch (error) {
         if (error.name === "AbortError") {
             throw error;
@@ -54,8 +58,13 @@ async function request(path, options = {}) {
 }
 
 async function error_of(response) {
-    const described = await response.json().then((body) => body?.error, () => null);
-    let message = described?.message ? String(described.message) : `The server answered with status ${response.status}.`;
+    const described = await response.json().then(
+        (body) => body?.error,
+        () => null,
+    );
+    let message = described?.message
+        ? String(described.message)
+        : `The server answered with status ${response.status}.`;
     const wait = response.headers.get("Retry-After");
     if (response.status === 429 && wait !== null) {
         message += ` Try again in ${wait} seconds.`;
@@ -63,7 +72,8 @@ async function error_of(response) {
     return new ApiError(message, response.status, String(described?.code ?? ""));
 }
 
-// The models on offer: [{id, context_tokens}], where context_tokens is null if the server does not say. Throws ApiError.
+// The models on offer: [{id, context_tokens}], where context_tokens is null if the server does not say. Throws
+// ApiError.
 export async function list_models() {
     const answer = await (await request("v1/models")).json().catch(() => null);
     if (!Array.isArray(answer?.data)) {
@@ -72,11 +82,14 @@ export async function list_models() {
     return answer.data.map((model) => ({ id: String(model.id), context_tokens: model.max_model_len ?? null }));
 }
 
-// Yields the chunks of one reply, as the server sent them. Throws ApiError, also for an error sent in mid-stream and for a
-// stream that ends before its end was announced; throws AbortError once `signal` is aborted.
+// Yields the chunks of one reply, as the server sent them. Throws ApiError, also for an error sent in mid-stream and
+// for a stream that ends before its end was announced; throws AbortError once `signal` is aborted.
 export async function* stream_chat(body, signal) {
     const response = await request("v1/chat/completions", {
-        method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+        method: "POST",
+        signal,
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(body),
     });
     try {
         for await (const data of read_events(response.body)) {
@@ -85,7 +98,11 @@ export async function* stream_chat(body, signal) {
             }
             const chunk = parse_chunk(data);
             if (chunk.error) {
-                throw new ApiError(String(chunk.error.message ?? "The server failed."), 0, String(chunk.error.code ?? ""));
+                throw new ApiError(
+                    String(chunk.error.message ?? "The server failed."),
+                    0,
+                    String(chunk.error.code ?? ""),
+                );
             }
             yield chunk;
         }

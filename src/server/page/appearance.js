@@ -11,7 +11,9 @@ export function set_up_theme() {
     const button = by_id("theme");
     const show = (theme) => {
         document.documentElement.dataset.theme = theme;
-        by_id("theme-label").textContent = { auto: "Theme: automatic", light: "Theme: light", dark: "Theme: dark" }[theme];
+        by_id("theme-label").textContent = { auto: "Theme: automatic", light: "Theme: light", dark: "Theme: dark" }[
+            theme
+        ];
     };
     const stored = lasting_storage.getItem(kThemeEntry);
     show(kThemes.includes(stored) ? stored : "auto");

@@ -76,7 +76,9 @@ export class Chat extends EventTarget {
 
     // Gives the results of the last reply's tool calls, in their order.
     answer_calls(conversation, results) {
-        conversation.messages.at(-1).calls.forEach((call, index) => { call.result = results[index]; });
+        conversation.messages.at(-1).calls.forEach((call, index) => {
+            call.result = results[index];
+        });
         return this.#reply(conversation);
     }
 
@@ -184,7 +186,7 @@ export class Chat extends EventTarget {
         reply.finish = "failed";
         reply.error = { message: error.message, status: error.status ?? 0, code: error.code ?? "" };
         if (!(error instanceof ApiError)) {
-            throw error;  // ours, and the console should show where
+            throw error; // ours, and the console should show where
         }
     }
 

@@ -13,7 +13,8 @@ export class Composer {
     #conversation = null;
     #is_running = false;
 
-    // actions: {send(text), stop(), set_thinking(on), edit_last()}; edit_last returns whether there is something to edit.
+    // actions: {send(text), stop(), set_thinking(on), edit_last()}; edit_last returns whether there is something to
+    // edit.
     constructor(actions) {
         by_id("composer").addEventListener("submit", (event) => {
             event.preventDefault();
@@ -73,7 +74,7 @@ export class Composer {
         this.#field.value = "";
         this.#on_input();
         if (is_touch()) {
-            this.#field.blur();  // or the keyboard hides the reply
+            this.#field.blur(); // or the keyboard hides the reply
         }
         actions.send(text);
     }

@@ -14,20 +14,35 @@ export function new_conversation(settings = default_settings()) {
 
 // crypto.randomUUID does not exist on plain http, where many run this page.
 function new_id() {
-    return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join(
+        "",
+    );
 }
 
 export function new_question(content) {
     return { role: "user", content };
 }
 
-// A reply before its first chunk. finish is null while it is under way, then the server's finish_reason, or "stopped" (by
-// the reader), "interrupted" (the page went away) or "failed" (see error: {message, status, code}).
-// stats: times in milliseconds of performance.now(), counts in tokens; pieces counts chunks, a guess at tokens till usage comes.
+// A reply before its first chunk. finish is null while it is under way, then the server's finish_reason, or "stopped"
+// (by the reader), "interrupted" (the page went away) or "failed" (see error: {message, status, code}). stats: times in
+// milliseconds of performance.now(), counts in tokens; pieces counts chunks, a guess at tokens till usage comes.
 export function new_reply() {
     return {
-        role: "assistant", content: "", reasoning: "", calls: [], finish: null, error: null,
-        stats: { asked: null, first: null, answered: null, last: null, pieces: 0, prompt_tokens: null, completion_tokens: null },
+        role: "assistant",
+        content: "",
+        reasoning: "",
+        calls: [],
+        finish: null,
+        error: null,
+        stats: {
+            asked: null,
+            first: null,
+            answered: null,
+            last: null,
+            pieces: 0,
+            prompt_tokens: null,
+            completion_tokens: null,
+        },
     };
 }
 
@@ -73,8 +88,8 @@ function apply_call(calls, piece) {
     call.arguments += piece.function?.arguments ?? "";
 }
 
-// How fast the reply came: {tokens, is_exact, per_second, wait_seconds}; null before its first token. The first token is not
-// counted in per_second: it waited for the prompt.
+// How fast the reply came: {tokens, is_exact, per_second, wait_seconds}; null before its first token. The first token
+// is not counted in per_second: it waited for the prompt.
 export function speed_of(reply) {
     const { asked, first, last, pieces, completion_tokens } = reply.stats;
     if (first === null) {
@@ -116,8 +131,9 @@ export function conversation_from(value) {
         title: text_from(value.title),
         updated: Number.isFinite(value.updated) ? value.updated : 0,
         settings: settings_from(value.settings),
-        messages: value.messages.map((message) => (
-            message?.role === "user" ? new_question(text_from(message.content)) : reply_from(message))),
+        messages: value.messages.map((message) =>
+            message?.role === "user" ? new_question(text_from(message.content)) : reply_from(message),
+        ),
     };
 }
 
@@ -126,13 +142,19 @@ function reply_from(value) {
     reply.content = text_from(value?.content);
     reply.reasoning = text_from(value?.reasoning);
     reply.calls = (Array.isArray(value?.calls) ? value.calls : []).map((call) => ({
-        id: text_from(call?.id), name: text_from(call?.name), arguments: text_from(call?.arguments),
+        id: text_from(call?.id),
+        name: text_from(call?.name),
+        arguments: text_from(call?.arguments),
         result: typeof call?.result === "string" ? call.result : null,
     }));
     // What is still under way in storage was left behind by a page that is gone.
     reply.finish = text_from(value?.finish) || "interrupted";
     if (typeof value?.error?.message === "string") {
-        reply.error = { message: value.error.message, status: Number(value.error.status), code: text_from(value.error.code) };
+        reply.error = {
+            message: value.error.message,
+            status: Number(value.error.status),
+            code: text_from(value.error.code),
+        };
     }
     for (const name of Object.keys(reply.stats)) {
         if (Number.isFinite(value?.stats?.[name])) {

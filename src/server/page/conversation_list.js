@@ -16,28 +16,53 @@ export class ConversationList {
     // Shows the conversations, latest first; the one with id `current` is the open one.
     show(conversations, current, is_running) {
         if (this.#root.querySelector("input")) {
-            return;  // a title is being typed
+            return; // a title is being typed
         }
         const focused = this.#focused();
         const groups = grouped(conversations);
-        this.#root.replaceChildren(...Array.from(groups, ([age, members]) => element("section", {},
-            element("h2", {}, age), element("ul", {}, ...members.map((conversation) => (
-                this.#row(conversation, conversation.id === current, is_running(conversation))))))));
+        this.#root.replaceChildren(
+            ...Array.from(groups, ([age, members]) =>
+                element(
+                    "section",
+                    {},
+                    element("h2", {}, age),
+                    element(
+                        "ul",
+                        {},
+                        ...members.map((conversation) =>
+                            this.#row(conversation, conversation.id === current, is_running(conversation)),
+                        ),
+                    ),
+                ),
+            ),
+        );
         this.#focus(focused);
     }
 
     #row(conversation, is_current, is_running) {
         const title = conversation.title || "Untitled";
-        const link = element("a", { href: `#${conversation.id}`, class: "conversation-link", title,
-            "aria-current": is_current ? "page" : null, "data-part": "link" },
-        is_running ? element("span", { class: "running", role: "img", "aria-label": "Replying" }) : null,
-        element("span", { class: "conversation-title", dir: "auto" }, title));
+        const link = element(
+            "a",
+            {
+                href: `#${conversation.id}`,
+                class: "conversation-link",
+                title,
+                "aria-current": is_current ? "page" : null,
+                "data-part": "link",
+            },
+            is_running ? element("span", { class: "running", role: "img", "aria-label": "Replying" }) : null,
+            element("span", { class: "conversation-title", dir: "auto" }, title),
+        );
         const rename = icon_button("pencil", `Rename ${title}`, () => this.#start_renaming(conversation, row));
         const remove = icon_button("trash", `Delete ${title}`, () => this.#actions.remove(conversation));
         rename.dataset.part = "rename";
         remove.dataset.part = "remove";
-        const row = element("li", { class: "conversation", "data-id": conversation.id }, link,
-            element("div", { class: "conversation-tools" }, rename, remove));
+        const row = element(
+            "li",
+            { class: "conversation", "data-id": conversation.id },
+            link,
+            element("div", { class: "conversation-tools" }, rename, remove),
+        );
         return row;
     }
 
@@ -47,7 +72,7 @@ export class ConversationList {
         let is_done = false;
         const finish = (title) => {
             if (is_done) {
-                return;  // leaving the field comes after Enter once more
+                return; // leaving the field comes after Enter once more
             }
             is_done = true;
             row.replaceChildren();
@@ -79,8 +104,9 @@ export class ConversationList {
             return;
         }
         const rows = Array.from(this.#root.querySelectorAll(".conversation"));
-        const row = rows.find((candidate) => candidate.dataset.id === focused.id)
-            ?? rows[Math.min(focused.index, rows.length - 1)];
+        const row =
+            rows.find((candidate) => candidate.dataset.id === focused.id) ??
+            rows[Math.min(focused.index, rows.length - 1)];
         (row?.querySelector(`[data-part="${focused.part}"]`) ?? by_id("new-chat")).focus();
     }
 }
@@ -88,7 +114,13 @@ export class ConversationList {
 function age_of(conversation) {
     const today = new Date().setHours(0, 0, 0, 0);
     const age = today - conversation.updated;
-    return age <= 0 ? "Today" : age <= kDayMilliseconds ? "Yesterday" : age <= 7 * kDayMilliseconds ? "This week" : "Earlier";
+    return age <= 0
+        ? "Today"
+        : age <= kDayMilliseconds
+          ? "Yesterday"
+          : age <= 7 * kDayMilliseconds
+            ? "This week"
+            : "Earlier";
 }
 
 // The conversations by age, in their order.

@@ -8,8 +8,11 @@ import { fault_of_tools, is_within, kParameters } from "./settings.js";
 function close_by_click_outside(dialog) {
     dialog.addEventListener("pointerdown", (event) => {
         const box = dialog.getBoundingClientRect();
-        const is_inside = event.clientX >= box.left && event.clientX <= box.right
-            && event.clientY >= box.top && event.clientY <= box.bottom;
+        const is_inside =
+            event.clientX >= box.left &&
+            event.clientX <= box.right &&
+            event.clientY >= box.top &&
+            event.clientY <= box.bottom;
         if (event.target === dialog && !is_inside) {
             dialog.close();
         }
@@ -23,7 +26,8 @@ export class SettingsDialog {
     #numbers = new Map();
     #conversation = null;
 
-    // actions: {changed(conversation), set_defaults(settings), export_markdown(conversation), export_json(conversation)}
+    // actions: {changed(conversation), set_defaults(settings), export_markdown(conversation),
+    // export_json(conversation)}
     constructor(actions) {
         close_by_click_outside(this.#dialog);
         for (const parameter of kParameters) {
@@ -57,8 +61,16 @@ export class SettingsDialog {
     // A value is taken when the field is left, and only if it can be sent.
     #parameter_row(parameter, actions) {
         const { name, label, min, max, step, hint } = parameter;
-        const field = element("input", { type: "number", id: `parameter-${name}`, min, max, step: "any", placeholder: "default",
-            inputmode: step < 1 ? "decimal" : "numeric", "aria-describedby": `hint-${name} fault-${name}` });
+        const field = element("input", {
+            type: "number",
+            id: `parameter-${name}`,
+            min,
+            max,
+            step: "any",
+            placeholder: "default",
+            inputmode: step < 1 ? "decimal" : "numeric",
+            "aria-describedby": `hint-${name} fault-${name}`,
+        });
         const fault = element("p", { class: "fault", id: `fault-${name}`, hidden: true });
         this.#numbers.set(name, { field, fault });
         field.addEventListener("change", () => {
@@ -70,8 +82,14 @@ export class SettingsDialog {
                 this.#set(name, is_empty ? null : field.valueAsNumber, actions);
             }
         });
-        return element("div", { class: "parameter" }, element("label", { for: field.id }, label), field,
-            element("p", { class: "hint", id: `hint-${name}` }, hint), fault);
+        return element(
+            "div",
+            { class: "parameter" },
+            element("label", { for: field.id }, label),
+            field,
+            element("p", { class: "hint", id: `hint-${name}` }, hint),
+            fault,
+        );
     }
 
     #set(name, value, actions) {

@@ -17,15 +17,18 @@ const kIcons = {
     pencil: "M4 20l1-4.5L16 4.5l3.5 3.5L8.5 19zM13.5 7l3.5 3.5",
     plus: "M12 5v14M5 12h14",
     send: "M12 19.5V5M5.5 11.5L12 5l6.5 6.5",
-    sliders: "M4 8h8M17 8h3M4 16h3M12 16h8M17 8a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0zM12 16a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0z",
+    sliders:
+        "M4 8h8M17 8h3M4 16h3M12 16h8M17 8a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0z" +
+        "M12 16a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0z",
     stop: "M7.5 7.5h9v9h-9z",
     theme: "M12 4v16a8 8 0 0 1 0-16a8 8 0 0 1 0 16",
     thought: "M9.5 18h5M10.5 21h3M9.5 15.5c0-1.3-.6-1.9-1.4-2.8a5.5 5.5 0 1 1 7.8 0c-.8.9-1.4 1.5-1.4 2.8z",
     trash: "M4.5 7h15M9.5 7V4h5v3M6.5 7l1 13h9l1-13",
 };
 
-// A new element. Values of `attributes`: a string or number is set, true sets an empty attribute, false, null and undefined
-// leave it out, a function listens to the event of that name. Children are nodes or strings; null ones are left out.
+// A new element. Values of `attributes`: a string or number is set, true sets an empty attribute, false, null and
+// undefined leave it out, a function listens to the event of that name. Children are nodes or strings; null ones are
+// left out.
 export function element(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -53,8 +56,11 @@ export function icon(name) {
 
 // A button that shows an icon only; `label` is what a screen reader says and the pointer sees.
 export function icon_button(name, label, on_click) {
-    return element("button", { type: "button", class: "icon-button", "aria-label": label, title: label, click: on_click },
-        icon(name));
+    return element(
+        "button",
+        { type: "button", class: "icon-button", "aria-label": label, title: label, click: on_click },
+        icon(name),
+    );
 }
 
 // The element of index.html with that id.

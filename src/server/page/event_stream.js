@@ -3,8 +3,9 @@
 // A server that sends no end of line must not fill the memory.
 const kMaxEventCharacters = 16 << 20;
 
-// Yields the data of each event of `body`, a ReadableStream of bytes in UTF-8. Comments and other fields are skipped; an
-// event that the stream's end cuts off is not yielded. Throws what the stream throws, and a RangeError for an endless event.
+// Yields the data of each event of `body`, a ReadableStream of bytes in UTF-8. Comments and other fields are skipped;
+// an event that the stream's end cuts off is not yielded. Throws what the stream throws, and a RangeError for an
+// endless event.
 export async function* read_events(body) {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";

@@ -13,7 +13,9 @@ export function announce(text) {
     const announcer = by_id("announcer");
     // The same text twice would be no change, and nothing would be said.
     announcer.textContent = "";
-    setTimeout(() => { announcer.textContent = text.slice(0, kMaxAnnouncedCharacters); }, 50);
+    setTimeout(() => {
+        announcer.textContent = text.slice(0, kMaxAnnouncedCharacters);
+    }, 50);
 }
 
 // Shows a notice for a while, with one thing to do about it if `action` is {label, run}.
@@ -27,8 +29,14 @@ export function notify(text, action = null) {
         close();
         action.run();
     };
-    notice.replaceChildren(element("div", { class: "notice" }, element("span", {}, text),
-        action ? element("button", { type: "button", class: "link-button", click: run }, action.label) : null));
+    notice.replaceChildren(
+        element(
+            "div",
+            { class: "notice" },
+            element("span", {}, text),
+            action ? element("button", { type: "button", class: "link-button", click: run }, action.label) : null,
+        ),
+    );
     clearTimeout(notice_timer);
     notice_timer = setTimeout(close, kNoticeMilliseconds);
 }

@@ -1,7 +1,8 @@
 // Reads the text within a block of Markdown: emphasis, code, links, breaks, formulas.
 //
-// A node is a string, or an object by `kind`: strong, emphasis, deleted {children}, code {text}, math {text, is_display},
-// link {href, children}, break. Formulas are kept as they are written, so that the rules of Markdown do not eat them.
+// A node is a string, or an object by `kind`: strong, emphasis, deleted {children}, code {text}, math {text,
+// is_display}, link {href, children}, break. Formulas are kept as they are written, so that the rules of Markdown do
+// not eat them.
 
 // Limits that keep a hostile line from taking time in the square of its length.
 const kMaxOpenRuns = 24;
@@ -36,7 +37,8 @@ class InlineReader {
     #text;
     #may_link;
     #position = 0;
-    // Runs of * _ or ~ that wait for their end, innermost last, each with the nodes read since. The lowest is the text itself.
+    // Runs of * _ or ~ that wait for their end, innermost last, each with the nodes read since. The lowest is the text
+    // itself.
     #open = [{ mark: "", length: 0, nodes: [] }];
     // Lengths of runs of backticks that have no partner any more.
     #lone_backticks = new Set();
@@ -75,10 +77,18 @@ class InlineReader {
             return;
         }
         const character = this.#text[this.#position];
-        const is_read = { "\\": () => this.#read_math() || this.#read_escape(), "`": () => this.#read_code(),
-            "$": () => this.#read_math(), "*": () => this.#read_run("*"), "_": () => this.#read_run("_"),
-            "~": () => this.#read_run("~"), "[": () => this.#read_link(), "!": () => this.#read_image(),
-            "<": () => this.#read_angle(), "\n": () => this.#read_line_end() }[character]?.();
+        const is_read = {
+            "\\": () => this.#read_math() || this.#read_escape(),
+            "`": () => this.#read_code(),
+            $: () => this.#read_math(),
+            "*": () => this.#read_run("*"),
+            _: () => this.#read_run("_"),
+            "~": () => this.#read_run("~"),
+            "[": () => this.#read_link(),
+            "!": () => this.#read_image(),
+            "<": () => this.#read_angle(),
+            "\n": () => this.#read_line_end(),
+        }[character]?.();
         if (!is_read) {
             this.#position += 1;
             this.#add(character);
@@ -96,7 +106,11 @@ class InlineReader {
     #read_math() {
         const math = this.#take(kMath);
         if (math) {
-            this.#add({ kind: "math", text: math[0], is_display: math[0].startsWith("$$") || math[0].startsWith("\\[") });
+            this.#add({
+                kind: "math",
+                text: math[0],
+                is_display: math[0].startsWith("$$") || math[0].startsWith("\\["),
+            });
         }
         return math !== null;
     }
@@ -134,8 +148,8 @@ class InlineReader {
         return link !== null;
     }
 
-    // Two spaces or a backslash at the end of a line ask for a break; so does a line end itself in what models write as verse
-    // or addresses, but there the rules say space.
+    // Two spaces or a backslash at the end of a line ask for a break; so does a line end itself in what models write as
+    // verse or addresses, but there the rules say space.
     #read_line_end() {
         const nodes = this.#open.at(-1).nodes;
         const before = typeof nodes.at(-1) === "string" ? nodes.at(-1) : "";
@@ -169,7 +183,11 @@ class InlineReader {
             return false;
         }
         // A title behind the address is left out.
-        const address = this.#text.slice(close + 2, end).trim().split(/\s/)[0].replace(/^<|>$/g, "");
+        const address = this.#text
+            .slice(close + 2, end)
+            .trim()
+            .split(/\s/)[0]
+            .replace(/^<|>$/g, "");
         const label = this.#text.slice(this.#position + 1, close);
         if (safe_address(address) === null) {
             return false;
@@ -185,8 +203,8 @@ class InlineReader {
         return this.#partners.get(start) ?? -1;
     }
 
-    // A run of one mark closes what it can and opens the rest. For * the space beside it decides alone: the stricter rules
-    // of CommonMark fail where words are not set apart by spaces. A _ within a word is part of it.
+    // A run of one mark closes what it can and opens the rest. For * the space beside it decides alone: the stricter
+    // rules of CommonMark fail where words are not set apart by spaces. A _ within a word is part of it.
     #read_run(mark) {
         const start = this.#position;
         let length = 0;
@@ -270,13 +288,17 @@ function finished(nodes, may_link) {
         if (typeof node === "string" && typeof joined.at(-1) === "string") {
             joined.push(joined.pop() + node);
         } else {
-            joined.push(node.children && node.kind !== "link" ? { ...node, children: finished(node.children, may_link) } : node);
+            joined.push(
+                node.children && node.kind !== "link" ? { ...node, children: finished(node.children, may_link) } : node,
+            );
         }
     }
     return may_link ? joined.flatMap((node) => (typeof node === "string" ? linked(node) : [node])) : joined;
 }
 
 function linked(text) {
-    return text.split(kBareLink).map((part, index) => (index % 2 === 1 ? link_node(part, [part]) : part))
+    return text
+        .split(kBareLink)
+        .map((part, index) => (index % 2 === 1 ? link_node(part, [part]) : part))
         .filter((part) => part !== "");
 }

@@ -43,9 +43,10 @@ class Page {
             announce("New chats will start with these settings");
             by_id("defaults-set").hidden = false;
         },
-        export_markdown: (conversation) => (
-            save_file(file_name(conversation, "md"), "text/markdown", conversation_markdown(conversation))),
-        export_json: (conversation) => save_file(file_name(conversation, "json"), "application/json", export_file([conversation])),
+        export_markdown: (conversation) =>
+            save_file(file_name(conversation, "md"), "text/markdown", conversation_markdown(conversation)),
+        export_json: (conversation) =>
+            save_file(file_name(conversation, "json"), "application/json", export_file([conversation])),
     });
     #key = new KeyDialog(() => this.#on_key_change());
 
@@ -81,7 +82,7 @@ class Page {
     #listen_to_buttons() {
         const on_click = (id, act) => by_id(id).addEventListener("click", act);
         on_click("skip", (event) => {
-            event.preventDefault();  // its address would be taken for a conversation's
+            event.preventDefault(); // its address would be taken for a conversation's
             this.#composer.focus();
         });
         on_click("new-chat", () => this.#open_new());
@@ -90,8 +91,9 @@ class Page {
             this.#settings.open(this.#current);
         });
         on_click("open-key", () => this.#key.open(""));
-        on_click("export-all", () => (
-            save_file("gemmatrace-conversations.json", "application/json", export_file(this.#chat.conversations))));
+        on_click("export-all", () =>
+            save_file("gemmatrace-conversations.json", "application/json", export_file(this.#chat.conversations)),
+        );
         on_click("import", () => by_id("import-file").click());
         by_id("import-file").addEventListener("change", (event) => this.#import(event.target));
         by_id("conversations").addEventListener("click", (event) => {
@@ -134,7 +136,7 @@ class Page {
     // Starts a reply and shows it from its beginning on.
     async #ask(start) {
         if (this.#current.settings.model === "") {
-            await this.#load_models();  // the server may have come up since
+            await this.#load_models(); // the server may have come up since
         }
         start();
         if (location.hash.slice(1) !== this.#current.id) {
@@ -171,8 +173,10 @@ class Page {
     #on_full() {
         if (!this.#has_told_full) {
             this.#has_told_full = true;
-            notify("The browser's storage is full: the newest messages are not kept. Export conversations and delete some.",
-                { label: "Export all", run: () => by_id("export-all").click() });
+            notify("The browser's storage is full: new messages are not kept. Export conversations and delete some.", {
+                label: "Export all",
+                run: () => by_id("export-all").click(),
+            });
         }
     }
 
@@ -213,7 +217,7 @@ class Page {
         } catch (error) {
             notify(error.message);
         }
-        field.value = "";  // so that the same file can be chosen again
+        field.value = ""; // so that the same file can be chosen again
     }
 
     #show() {
@@ -252,7 +256,8 @@ class Page {
             return;
         }
         const share = most === null ? 0 : Math.min(1, used / most);
-        by_id("context-text").textContent = most === null ? `${count(used)} tokens` : `${count(used)} of ${count(most)} tokens`;
+        by_id("context-text").textContent =
+            most === null ? `${count(used)} tokens` : `${count(used)} of ${count(most)} tokens`;
         by_id("context-bar").style.width = `${share * 100}%`;
         meter.classList.toggle("is-high", share > 0.85);
         meter.title = "Tokens of the model's context that this conversation fills";
@@ -261,9 +266,14 @@ class Page {
     #welcome() {
         const most = this.#context_tokens();
         const model = this.#current.settings.model;
-        const about = [model, most === null ? "" : `${count(most)} tokens of context`].filter((part) => part !== "").join(" · ");
-        return [element("h2", {}, "What is on your mind?"), element("p", {}, about),
-            element("p", {}, "Conversations stay in this browser; what you write goes to this server only.")];
+        const about = [model, most === null ? "" : `${count(most)} tokens of context`]
+            .filter((part) => part !== "")
+            .join(" · ");
+        return [
+            element("h2", {}, "What is on your mind?"),
+            element("p", {}, about),
+            element("p", {}, "Conversations stay in this browser; what you write goes to this server only."),
+        ];
     }
 }
 
@@ -272,7 +282,10 @@ function count(number) {
 }
 
 function file_name(conversation, ending) {
-    const name = conversation.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 40);
+    const name = conversation.title
+        .replace(/[^\p{L}\p{N}]+/gu, "-")
+        .replace(/^-|-$/g, "")
+        .slice(0, 40);
     return `${name || "conversation"}.${ending}`;
 }
 

@@ -1,7 +1,7 @@
 // Reads Markdown into blocks: plain objects, so that nothing a model writes is ever taken for HTML.
 //
-// The dialect is what models write: CommonMark with tables and task lists, without HTML, indented code, reference links and
-// underlined headings. A block, by `kind`:
+// The dialect is what models write: CommonMark with tables and task lists, without HTML, indented code, reference links
+// and underlined headings. A block, by `kind`:
 //   paragraph {text}, heading {level, text}, code {language, text}, rule, quote {blocks},
 //   list {is_ordered, start, is_loose, items: [blocks]}, table {alignments, header: [text], rows: [[text]]}
 // `text` is still to be read by inline_markdown.js, that of code excepted.
@@ -21,8 +21,8 @@ export function parse_blocks(text) {
     return read_blocks(text.split("\n"), 0);
 }
 
-// How many of the blocks of `text`, which still grows, nothing that follows can change, and where in it the next begins.
-// Whether a line begins a block is seen from that line and the next, so both must be complete.
+// How many of the blocks of `text`, which still grows, nothing that follows can change, and where in it the next
+// begins. Whether a line begins a block is seen from that line and the next, so both must be complete.
 export function settled_part(text, blocks) {
     const line_starts = [0];
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) {
@@ -50,9 +50,14 @@ function read_blocks(lines, depth) {
 
 // Every reader takes the lines and the first line of its block, and returns the block and the line behind it, or null.
 function read_block(lines, start, depth) {
-    return read_code(lines, start) ?? read_heading(lines, start) ?? read_rule(lines, start)
-        ?? (depth < kMaxDepth ? read_quote(lines, start, depth) ?? read_list(lines, start, depth) : null)
-        ?? read_table(lines, start) ?? read_paragraph(lines, start, depth);
+    return (
+        read_code(lines, start) ??
+        read_heading(lines, start) ??
+        read_rule(lines, start) ??
+        (depth < kMaxDepth ? (read_quote(lines, start, depth) ?? read_list(lines, start, depth)) : null) ??
+        read_table(lines, start) ??
+        read_paragraph(lines, start, depth)
+    );
 }
 
 function is_blank(line) {
@@ -145,7 +150,13 @@ function marker_of(line) {
     const indent = indent_of(line);
     // More than four spaces belong to the content; none at all means that the content begins on the next line.
     const gap = space.length >= 1 && space.length <= 4 ? space.length : 1;
-    return { indent, sign, type: sign.at(-1), content_indent: indent + sign.length + gap, text: marker.input.slice(marker[0].length) };
+    return {
+        indent,
+        sign,
+        type: sign.at(-1),
+        content_indent: indent + sign.length + gap,
+        text: marker.input.slice(marker[0].length),
+    };
 }
 
 function read_list(lines, start, depth) {
@@ -154,7 +165,13 @@ function read_list(lines, start, depth) {
         return null;
     }
     const is_ordered = first.sign.length > 1;
-    const list = { kind: "list", is_ordered, start: is_ordered ? parseInt(first.sign, 10) : 1, is_loose: false, items: [] };
+    const list = {
+        kind: "list",
+        is_ordered,
+        start: is_ordered ? parseInt(first.sign, 10) : 1,
+        is_loose: false,
+        items: [],
+    };
     let line = start;
     for (let marker = first; marker?.type === first.type && marker.indent < first.indent + 2;) {
         const [content, next] = read_item(lines, line, marker);
@@ -200,8 +217,13 @@ function cells_of(line) {
 
 function starts_table(lines, start) {
     const rule = lines[start + 1];
-    return rule !== undefined && rule.includes("|") && lines[start].includes("|") && kTableRule.test(rule)
-        && cells_of(rule).length === cells_of(lines[start]).length;
+    return (
+        rule !== undefined &&
+        rule.includes("|") &&
+        lines[start].includes("|") &&
+        kTableRule.test(rule) &&
+        cells_of(rule).length === cells_of(lines[start]).length
+    );
 }
 
 function read_table(lines, start) {
@@ -222,12 +244,17 @@ function read_table(lines, start) {
     return [{ kind: "table", alignments, header, rows }, line];
 }
 
-// Whether the line ends a paragraph before it. A number in running text may come to stand at the start of a line, so only
-// a list that begins with 1 does.
+// Whether the line ends a paragraph before it. A number in running text may come to stand at the start of a line, so
+// only a list that begins with 1 does.
 function starts_block(line) {
     const marker = marker_of(line);
-    return kHeading.test(line) || kQuote.test(line) || kRule.test(line) || opening_fence(line) !== null
-        || (marker !== null && marker.text.trim() !== "" && (marker.sign.length === 1 || parseInt(marker.sign, 10) === 1));
+    return (
+        kHeading.test(line) ||
+        kQuote.test(line) ||
+        kRule.test(line) ||
+        opening_fence(line) !== null ||
+        (marker !== null && marker.text.trim() !== "" && (marker.sign.length === 1 || parseInt(marker.sign, 10) === 1))
+    );
 }
 
 function continues_paragraph(lines, line) {
@@ -240,5 +267,15 @@ function read_paragraph(lines, start, depth) {
     while (line < lines.length && (depth < kMaxDepth ? continues_paragraph(lines, line) : !is_blank(lines[line]))) {
         line += 1;
     }
-    return [{ kind: "paragraph", text: lines.slice(start, line).map((text) => text.trimStart()).join("\n").trimEnd() }, line];
+    return [
+        {
+            kind: "paragraph",
+            text: lines
+                .slice(start, line)
+                .map((text) => text.trimStart())
+                .join("\n")
+                .trimEnd(),
+        },
+        line,
+    ];
 }

@@ -43,7 +43,12 @@ export class MarkdownView {
     // A long listing that only grew keeps its elements, so that selecting, scrolling and copying go on undisturbed.
     #grow_code(blocks) {
         const [node, block] = [this.#live[0], blocks[0]];
-        if (this.#live.length !== 1 || blocks.length !== 1 || block.kind !== "code" || node.dataset.language !== block.language) {
+        if (
+            this.#live.length !== 1 ||
+            blocks.length !== 1 ||
+            block.kind !== "code" ||
+            node.dataset.language !== block.language
+        ) {
             return false;
         }
         node.querySelector("code").firstChild.data = block.text;
@@ -72,9 +77,19 @@ function block_node(block) {
 }
 
 function list_node(list) {
-    const items = list.items.map((blocks) => element("li", {}, ...blocks.flatMap((block) => (
-        block.kind === "paragraph" && !list.is_loose ? inline_nodes(with_check_box(block.text)) : [block_node(block)]))));
-    return list.is_ordered ? element("ol", { start: list.start === 1 ? null : list.start }, ...items)
+    const items = list.items.map((blocks) =>
+        element(
+            "li",
+            {},
+            ...blocks.flatMap((block) =>
+                block.kind === "paragraph" && !list.is_loose
+                    ? inline_nodes(with_check_box(block.text))
+                    : [block_node(block)],
+            ),
+        ),
+    );
+    return list.is_ordered
+        ? element("ol", { start: list.start === 1 ? null : list.start }, ...items)
         : element("ul", {}, ...items);
 }
 
@@ -83,24 +98,52 @@ function with_check_box(text) {
 }
 
 function table_node(table) {
-    const row = (tag, cells) => element("tr", {}, ...cells.map((cell, column) => (
-        element(tag, { class: `align-${table.alignments[column]}` }, ...inline_nodes(cell)))));
+    const row = (tag, cells) =>
+        element(
+            "tr",
+            {},
+            ...cells.map((cell, column) =>
+                element(tag, { class: `align-${table.alignments[column]}` }, ...inline_nodes(cell)),
+            ),
+        );
     // A wide table scrolls in its own box, by keyboard too.
-    return element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, element("table", {},
-        element("thead", {}, row("th", table.header)), element("tbody", {}, ...table.rows.map((cells) => row("td", cells)))));
+    return element(
+        "div",
+        { class: "table", tabindex: "0", role: "group", "aria-label": "Table" },
+        element(
+            "table",
+            {},
+            element("thead", {}, row("th", table.header)),
+            element("tbody", {}, ...table.rows.map((cells) => row("td", cells))),
+        ),
+    );
 }
 
 // Code with its language and a button that copies it. Also used for the arguments of tool calls.
 export function code_node({ language, text }) {
     const code = element("code", {}, document.createTextNode(text));
     const label = element("span", {}, "Copy");
-    const copy = element("button", { type: "button", class: "code-copy", "aria-label": "Copy code", click: () => (
-        copy_text(code.textContent, (is_copied) => { label.textContent = is_copied ? "Copied" : "Copy"; })) },
-    icon("copy"), label);
+    const copy = element(
+        "button",
+        {
+            type: "button",
+            class: "code-copy",
+            "aria-label": "Copy code",
+            click: () =>
+                copy_text(code.textContent, (is_copied) => {
+                    label.textContent = is_copied ? "Copied" : "Copy";
+                }),
+        },
+        icon("copy"),
+        label,
+    );
     const name = language === "" ? "text" : language;
-    return element("div", { class: "code", "data-language": language },
+    return element(
+        "div",
+        { class: "code", "data-language": language },
         element("div", { class: "code-head" }, element("span", { class: "code-language" }, name), copy),
-        element("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${name}`, dir: "ltr" }, code));
+        element("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${name}`, dir: "ltr" }, code),
+    );
 }
 
 function inline_nodes(text) {

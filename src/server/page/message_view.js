@@ -20,8 +20,9 @@ export function create_message_view(message, actions) {
 }
 
 function copy_button(label, text) {
-    const button = icon_button("copy", label, () => (
-        copy_text(text(), (is_copied) => button.replaceChildren(icon(is_copied ? "check" : "copy")))));
+    const button = icon_button("copy", label, () =>
+        copy_text(text(), (is_copied) => button.replaceChildren(icon(is_copied ? "check" : "copy"))),
+    );
     return button;
 }
 
@@ -36,8 +37,17 @@ class QuestionView {
         this.#actions = actions;
         this.#edit_button = icon_button("pencil", "Edit and ask again", () => this.start_editing());
         this.#body = element("div", { class: "question", dir: "auto" }, message.content);
-        this.root = element("article", { class: "message from-user", "aria-label": "You" }, this.#body,
-            element("div", { class: "message-tools" }, copy_button("Copy message", () => message.content), this.#edit_button));
+        this.root = element(
+            "article",
+            { class: "message from-user", "aria-label": "You" },
+            this.#body,
+            element(
+                "div",
+                { class: "message-tools" },
+                copy_button("Copy message", () => message.content),
+                this.#edit_button,
+            ),
+        );
     }
 
     refresh({ is_last_question, is_running }) {
@@ -47,22 +57,34 @@ class QuestionView {
     start_editing() {
         const field = element("textarea", { "aria-label": "Edit message", rows: 3, dir: "auto" });
         field.value = this.#message.content;
-        const form = element("form", { class: "edit-form", submit: (event) => {
-            event.preventDefault();
-            if (field.value.trim() !== "") {
-                this.#actions.edit(field.value);
-            }
-        }, keydown: (event) => {
-            if (event.key === "Escape") {
-                event.stopPropagation();
-                this.#stop_editing(form);
-            } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-                event.preventDefault();
-                form.requestSubmit();
-            }
-        } }, field, element("div", { class: "form-buttons" },
-            element("button", { type: "button", class: "button", click: () => this.#stop_editing(form) }, "Cancel"),
-            element("button", { type: "submit", class: "button primary" }, "Ask again")));
+        const form = element(
+            "form",
+            {
+                class: "edit-form",
+                submit: (event) => {
+                    event.preventDefault();
+                    if (field.value.trim() !== "") {
+                        this.#actions.edit(field.value);
+                    }
+                },
+                keydown: (event) => {
+                    if (event.key === "Escape") {
+                        event.stopPropagation();
+                        this.#stop_editing(form);
+                    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+                        event.preventDefault();
+                        form.requestSubmit();
+                    }
+                },
+            },
+            field,
+            element(
+                "div",
+                { class: "form-buttons" },
+                element("button", { type: "button", class: "button", click: () => this.#stop_editing(form) }, "Cancel"),
+                element("button", { type: "submit", class: "button primary" }, "Ask again"),
+            ),
+        );
         this.root.classList.add("is-edited");
         this.#body.replaceWith(form);
         field.focus();
@@ -85,16 +107,33 @@ class ReplyView {
     #stats = element("span", { class: "stats" });
     #tools;
     #again;
-    #waiting = element("p", { class: "waiting" }, element("span", { class: "visually-hidden" }, "Waiting for the reply"));
+    #waiting = element(
+        "p",
+        { class: "waiting" },
+        element("span", { class: "visually-hidden" }, "Waiting for the reply"),
+    );
 
     constructor(message, actions) {
         this.#message = message;
         this.#actions = actions;
         this.#again = icon_button("again", "Ask for another reply", () => actions.regenerate());
-        this.#tools = element("div", { class: "message-tools" }, copy_button("Copy reply", () => message.content), this.#again,
-            this.#stats);
-        this.root = element("article", { class: "message from-model", "aria-label": "Reply" }, this.#thinking.root,
-            this.#content.root, this.#calls, this.#waiting, this.#ending, this.#tools);
+        this.#tools = element(
+            "div",
+            { class: "message-tools" },
+            copy_button("Copy reply", () => message.content),
+            this.#again,
+            this.#stats,
+        );
+        this.root = element(
+            "article",
+            { class: "message from-model", "aria-label": "Reply" },
+            this.#thinking.root,
+            this.#content.root,
+            this.#calls,
+            this.#waiting,
+            this.#ending,
+            this.#tools,
+        );
     }
 
     refresh({ is_last, is_running }) {
@@ -123,8 +162,13 @@ class ReplyView {
         const asks = may_answer && !is_answered && this.#message.finish !== "failed";
         const parts = this.#message.calls.map((call, index) => call_node(call, index, asks));
         if (asks) {
-            parts.push(element("div", { class: "form-buttons" },
-                element("button", { type: "submit", class: "button primary" }, "Send results")));
+            parts.push(
+                element(
+                    "div",
+                    { class: "form-buttons" },
+                    element("button", { type: "submit", class: "button primary" }, "Send results"),
+                ),
+            );
         }
         const submit = (event) => {
             event.preventDefault();
@@ -138,8 +182,11 @@ class ReplyView {
         const text = message.error?.message ?? kEndings[message.finish] ?? "";
         this.#ending.hidden = text === "";
         this.#ending.className = message.error ? "ending is-error" : "ending";
-        const retry = element("button", { type: "button", class: "link-button", click: () => this.#actions.regenerate() },
-            "Try again");
+        const retry = element(
+            "button",
+            { type: "button", class: "link-button", click: () => this.#actions.regenerate() },
+            "Try again",
+        );
         this.#ending.replaceChildren(text, ...(message.error && may_retry ? [" ", retry] : []));
     }
 }
@@ -150,8 +197,12 @@ class ThinkingView {
     #label = element("span", {});
 
     constructor() {
-        this.root = element("details", { class: "thinking", hidden: true },
-            element("summary", {}, icon("thought"), this.#label, icon("down")), this.#text.root);
+        this.root = element(
+            "details",
+            { class: "thinking", hidden: true },
+            element("summary", {}, icon("thought"), this.#label, icon("down")),
+            this.#text.root,
+        );
     }
 
     refresh(message, is_growing) {
@@ -173,10 +224,22 @@ function call_node(call, index, asks) {
         // Still arriving, or broken: shown as it came.
     }
     const result = asks
-        ? element("label", { class: "call-result" }, `Result of ${call.name}`, element("textarea", { rows: 2, spellcheck: "false" }))
-        : call.result === null ? null : element("div", { class: "call-result" }, "Result", element("pre", { tabindex: "0" }, call.result));
-    return element("section", { class: "call", "aria-label": `Tool call ${index + 1}` },
-        element("div", { class: "call-head" }, icon("call"), "Calls ", element("b", {}, call.name)), code_node(code), result);
+        ? element(
+              "label",
+              { class: "call-result" },
+              `Result of ${call.name}`,
+              element("textarea", { rows: 2, spellcheck: "false" }),
+          )
+        : call.result === null
+          ? null
+          : element("div", { class: "call-result" }, "Result", element("pre", { tabindex: "0" }, call.result));
+    return element(
+        "section",
+        { class: "call", "aria-label": `Tool call ${index + 1}` },
+        element("div", { class: "call-head" }, icon("call"), "Calls ", element("b", {}, call.name)),
+        code_node(code),
+        result,
+    );
 }
 
 function stats_text(message) {

@@ -21,7 +21,8 @@ export class Store {
     // All conversations that can be read. An entry that cannot stays where it is: deleting is the user's business.
     load_all() {
         const names = Array.from({ length: this.#storage.length }, (_, index) => this.#storage.key(index));
-        return names.filter((name) => name.startsWith(kConversationPrefix))
+        return names
+            .filter((name) => name.startsWith(kConversationPrefix))
             .map((name) => this.#read(name))
             .filter((conversation) => conversation !== null);
     }

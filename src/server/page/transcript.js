@@ -38,7 +38,8 @@ export class Transcript {
         this.#conversation = conversation;
         this.#is_running = is_running;
         const views = conversation.messages.map((message) => this.#view_of(message));
-        const nodes = views.length > 0 ? views.map((view) => view.root) : [element("div", { class: "welcome" }, ...welcome)];
+        const nodes =
+            views.length > 0 ? views.map((view) => view.root) : [element("div", { class: "welcome" }, ...welcome)];
         // Nodes that stay are not touched: they may hold the focus.
         nodes.forEach((node, index) => {
             if (this.#list.children[index] !== node) {
@@ -49,8 +50,13 @@ export class Transcript {
             this.#list.lastElementChild.remove();
         }
         const last_question = conversation.messages.findLastIndex((message) => message.role === "user");
-        views.forEach((view, index) => view.refresh(
-            { is_last: index === views.length - 1, is_last_question: index === last_question, is_running }));
+        views.forEach((view, index) =>
+            view.refresh({
+                is_last: index === views.length - 1,
+                is_last_question: index === last_question,
+                is_running,
+            }),
+        );
         this.#keep_in_sight();
     }
 
