@@ -1,9 +1,13 @@
 """`./run` and `./test` from outside: from any folder, through a link, with spaces, and what they print where."""
 
 import os
+import re
+import signal
 import subprocess
 import tempfile
+import threading
 import unittest
+import urllib.request
 from pathlib import Path
 
 from support import BINARY, ROOT, TIMEOUT_S, TestCase
@@ -42,10 +46,25 @@ class ScriptsTest(TestCase):
             self.assertIn(b"Paris", done.stdout)
 
     @unittest.skipUnless(Path(BINARY) == RELEASE, "needs the release build where ./run puts it")
-    def test_without_a_question_lines_of_a_pipe_are_answered(self):
-        done = script(ROOT / "run", stdin=b"What is the capital of France?\n")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"Paris", done.stdout)
+    def test_without_a_question_the_demo_is_served_until_it_is_told_to_end(self):
+        environment = {**os.environ, "GEMMATRACE_PORT": "0"}
+        with subprocess.Popen([str(ROOT / "run")], env=environment, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as serving:
+            hang = threading.Timer(TIMEOUT_S, serving.kill)
+            hang.start()
+            try:
+                address = None
+                while address is None:
+                    line = serving.stderr.readline()
+                    self.assertTrue(line, "it ended without saying where it serves")
+                    address = re.search(rb"http://[0-9.]+:[0-9]+", line)
+                with urllib.request.urlopen(address[0].decode() + "/live", timeout=TIMEOUT_S) as answer:
+                    self.assertEqual(answer.status, 200)
+            finally:
+                serving.send_signal(signal.SIGTERM)
+                serving.communicate()
+                hang.cancel()
+        self.assertEqual(serving.returncode, 0)
 
 
 if __name__ == "__main__":
