@@ -3,8 +3,6 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
@@ -15,49 +13,14 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cpu/runner.h"
+#include "measure.h"
 #include "model/decision.h"
-#include "model/weight_plan.h"
 
 namespace {
 
 using namespace gemmatrace;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Bytes of the matrices one decoded token reads; tables are only gathered from, the tied embedding is read as the head.
-double weight_bytes_per_token(const checkpoint::ModelConfig& config) {
-    double bytes = 0.0;
-    for (const auto& slot : model::weight_plan(config)) {
-        if (slot.role == model::WeightRole::host_table || slot.shape.size() < 2) continue;
-        double elements = 1.0;
-        for (const int64_t dimension : slot.shape) elements *= static_cast<double>(dimension);
-        if (slot.role == model::WeightRole::expert) {
-            const auto& moe = *config.layers.front().moe;
-            elements *= static_cast<double>(moe.top_k) / moe.experts;
-        }
-        bytes += 2.0 * elements;
-    }
-    return bytes;
-}
-
-// One pass of every thread over its own stretch of a buffer far larger than the caches; bytes a second.
-double read_bandwidth(ThreadPool& pool, const std::vector<uint64_t>& buffer) {
-    std::vector<uint64_t> sums(static_cast<size_t>(pool.size()) * 8);
-    const auto start = Clock::now();
-    pool.parallel_for(static_cast<int64_t>(buffer.size()), 4096, [&](int thread, int64_t begin, int64_t end) {
-        uint64_t lanes[8] = {};
-        for (int64_t index = begin; index + 8 <= end; index += 8) {
-            for (int64_t lane = 0; lane < 8; ++lane) lanes[lane] += buffer[static_cast<size_t>(index + lane)];
-        }
-        for (size_t lane = 0; lane < 8; ++lane) sums[static_cast<size_t>(thread) * 8 + lane] = lanes[lane];
-    });
-    const double seconds = seconds_since(start);
-    uint64_t total = 0;
-    for (const uint64_t sum : sums) total += sum;
-    if (total == 42) std::cerr << ' ';  // the sums are used, so the reads happen
-    return static_cast<double>(buffer.size() * sizeof(uint64_t)) / seconds;
-}
+using bench::Clock;
+using bench::seconds_since;
 
 // Resident memory that no file backs, in MiB: everything but the mapped weights.
 double anonymous_mib() {
@@ -98,13 +61,13 @@ void run(const Options& options) {
     const double workspace = anonymous_mib();
     fmt::print("resident beside the weights {:.0f} MiB at {} tokens of context\n", workspace, slot.length());
 
-    const double bytes = weight_bytes_per_token(runner.config());
+    const double bytes = bench::weight_bytes_per_token(runner.config());
     const std::vector<uint64_t> buffer(options.buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
     ThreadPool pool(runner.threads());
-    read_bandwidth(pool, buffer);
+    bench::read_bandwidth(pool, buffer);
     std::vector<double> ratios;
     for (int round = 0; round < options.rounds; ++round) {
-        const double bandwidth = read_bandwidth(pool, buffer);
+        const double bandwidth = bench::read_bandwidth(pool, buffer);
         const auto decode_start = Clock::now();
         for (int token = 0; token < options.tokens; ++token) {
             const auto logits = runner.extend(slot, {&id, 1});
@@ -115,9 +78,8 @@ void run(const Options& options) {
         fmt::print("round {}: memory {:.1f} GB/s, decode {:.2f} tokens/s = {:.1f} GB/s of weights, ratio {:.2f}\n",
                    round + 1, bandwidth / 1e9, speed, speed * bytes / 1e9, ratios.back());
     }
-    std::sort(ratios.begin(), ratios.end());
     fmt::print("decode / memory bandwidth, median of {} rounds: {:.2f} ({} threads, {}, {:.2f} GB a token)\n",
-               options.rounds, ratios[ratios.size() / 2], runner.threads(), cpu::isa_name(runner.isa()), bytes / 1e9);
+               options.rounds, bench::median(ratios), runner.threads(), cpu::isa_name(runner.isa()), bytes / 1e9);
 }
 
 }  // namespace

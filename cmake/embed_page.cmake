@@ -14,7 +14,7 @@ set(page_modules dom.js feedback.js browser_storage.js event_stream.js api.js se
 
 # gemmatrace_embed_page(TARGET): adds the page to TARGET; made again whenever a source of it changes.
 function(gemmatrace_embed_page target)
-    set(output ${CMAKE_BINARY_DIR}/page)
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/page)
     set(sources ${page_styles} ${page_modules} index.html)
     list(TRANSFORM sources PREPEND ${page_folder}/)
     add_custom_command(OUTPUT ${output}/page.cpp BYPRODUCTS ${output}/page.html ${output}/page_policy.txt

@@ -14,6 +14,7 @@ struct Avx2 {
     static constexpr int kGroups = 8;
     static constexpr int kTileRows = 3;  // 3 x 4 sums, 3 weights and 1 activation fill the 16 registers
     static constexpr int kTileTokens = 4;
+    static constexpr int kPanelRows = 12;
     static constexpr int kSumRegisters = 2;  // 4 sums of 2 registers, and values
 
     static Register zero() { return _mm256_setzero_ps(); }

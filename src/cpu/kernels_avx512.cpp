@@ -14,6 +14,7 @@ struct Avx512 {
     static constexpr int kGroups = 4;
     static constexpr int kTileRows = 4;  // 4 x 6 sums, 4 weights and 1 activation of 32 registers
     static constexpr int kTileTokens = 6;
+    static constexpr int kPanelRows = 12;
     static constexpr int kSumRegisters = 4;  // 4 sums of 4 registers, and values
 
     static Register zero() { return _mm512_setzero_ps(); }

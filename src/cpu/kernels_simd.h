@@ -125,54 +125,59 @@ float dot64(const float* x, const Element* weights, int64_t columns) {
     return add_tail(fold64<V>(sums), x, weights, columns);
 }
 
-// A tile of outputs: one group of sums at a time over all columns, each output's sums of that group in one register.
+// A tile of outputs over columns [begin, end): one group of sums at a time, each output's sums of that group in one
+// register. sums: [kRows, kTokens, 64], where they wait between blocks of columns.
 template <typename V, typename Element, int kRows, int kTokens>
-void tile(const float* x, size_t x_stride, const Element* weights, int64_t columns, float* out, size_t out_stride,
-          bool round) {
-    typename V::Register groups[kRows][kTokens][V::kGroups];
-    const int64_t columns64 = columns / 64 * 64;
+void add_block(const float* x, size_t x_stride, const Element* weights, int64_t columns, int64_t begin, int64_t end,
+               float* sums) {
     for (int group = 0; group < V::kGroups; ++group) {
-        typename V::Register sums[kRows][kTokens];
-        for (auto& row : sums) {
-            for (auto& sum : row) sum = V::zero();
+        float* place = sums + group * V::kWidth;
+        typename V::Register tile[kRows][kTokens];
+        for (int row = 0; row < kRows; ++row) {
+            for (int token = 0; token < kTokens; ++token) tile[row][token] = V::load(place + (row * kTokens + token) * 64);
         }
-        for (int64_t column = group * V::kWidth; column < columns64; column += 64) {
+        for (int64_t column = begin + group * V::kWidth; column < end; column += 64) {
             typename V::Register loaded[kRows];
             for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + row * columns + column);
             for (int token = 0; token < kTokens; ++token) {
                 const typename V::Register values = V::load(x + token * x_stride + column);
-                for (int row = 0; row < kRows; ++row) sums[row][token] = V::fma(values, loaded[row], sums[row][token]);
+                for (int row = 0; row < kRows; ++row) tile[row][token] = V::fma(values, loaded[row], tile[row][token]);
             }
         }
         for (int row = 0; row < kRows; ++row) {
-            for (int token = 0; token < kTokens; ++token) groups[row][token][group] = sums[row][token];
-        }
-    }
-    for (int row = 0; row < kRows; ++row) {
-        for (int token = 0; token < kTokens; ++token) {
-            const float sum =
-                add_tail(fold64<V>(groups[row][token]), x + token * x_stride, weights + row * columns, columns);
-            out[token * out_stride + row] = round ? round1(sum) : sum;
+            for (int token = 0; token < kTokens; ++token) V::store(place + (row * kTokens + token) * 64, tile[row][token]);
         }
     }
 }
 
-// Tiles over all tokens for kRows rows.
-template <typename V, typename Element, int kRows>
-void row_block(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns, float* out,
-               size_t out_stride, bool round) {
-    int32_t token = 0;
-    for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
-        tile<V, Element, kRows, V::kTileTokens>(x + token * x_stride, x_stride, weights, columns,
-                                                out + token * out_stride, out_stride, round);
+// A few rows for a few tokens, tile by tile, a block of columns at a time: what a block reads and adds to stays in the
+// first-level cache.
+template <typename V, typename Element, int kTokens>
+void panel(const float* x, size_t x_stride, const Element* weights, int64_t columns, int rows, float* out,
+           size_t out_stride, bool round) {
+    constexpr int64_t kBlockColumns = 768;
+    alignas(64) float sums[V::kPanelRows * kTokens * 64];
+    for (int at = 0; at < rows * kTokens * 64; at += V::kWidth) V::store(sums + at, V::zero());
+    const int64_t columns64 = columns / 64 * 64;
+    for (int64_t begin = 0; begin < columns64; begin += kBlockColumns) {
+        const int64_t end = begin + kBlockColumns < columns64 ? begin + kBlockColumns : columns64;
+        int row = 0;
+        for (; row + V::kTileRows <= rows; row += V::kTileRows) {
+            add_block<V, Element, V::kTileRows, kTokens>(x, x_stride, weights + row * columns, columns, begin, end,
+                                                         sums + row * kTokens * 64);
+        }
+        for (; row < rows; ++row) {
+            add_block<V, Element, 1, kTokens>(x, x_stride, weights + row * columns, columns, begin, end,
+                                              sums + row * kTokens * 64);
+        }
     }
-    for (; token + 2 <= tokens; token += 2) {
-        tile<V, Element, kRows, 2>(x + token * x_stride, x_stride, weights, columns, out + token * out_stride,
-                                   out_stride, round);
-    }
-    for (; token < tokens; ++token) {
-        for (int row = 0; row < kRows; ++row) {
-            const float sum = dot64<V>(x + token * x_stride, weights + row * columns, columns);
+    for (int row = 0; row < rows; ++row) {
+        for (int token = 0; token < kTokens; ++token) {
+            typename V::Register groups[V::kGroups];
+            for (int group = 0; group < V::kGroups; ++group) {
+                groups[group] = V::load(sums + (row * kTokens + token) * 64 + group * V::kWidth);
+            }
+            const float sum = add_tail(fold64<V>(groups), x + token * x_stride, weights + row * columns, columns);
             out[token * out_stride + row] = round ? round1(sum) : sum;
         }
     }
@@ -181,15 +186,25 @@ void row_block(const float* x, size_t x_stride, int32_t tokens, const Element* w
 template <typename V, typename Element>
 void linear_simd(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns,
                  int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round) {
-    int64_t row = row_begin;
-    if (tokens > 1) {
-        for (; row + V::kTileRows <= row_end; row += V::kTileRows) {
-            row_block<V, Element, V::kTileRows>(x, x_stride, tokens, weights + row * columns, columns, out + row,
-                                                out_stride, round);
+    int rows = 0;
+    for (int64_t row = row_begin; row < row_end; row += rows) {
+        rows = row_end - row < V::kPanelRows ? static_cast<int>(row_end - row) : V::kPanelRows;
+        const Element* block = weights + row * columns;
+        int32_t token = 0;
+        for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
+            panel<V, Element, V::kTileTokens>(x + token * x_stride, x_stride, block, columns, rows,
+                                              out + token * out_stride + row, out_stride, round);
         }
-    }
-    for (; row < row_end; ++row) {
-        row_block<V, Element, 1>(x, x_stride, tokens, weights + row * columns, columns, out + row, out_stride, round);
+        for (; token + 2 <= tokens; token += 2) {
+            panel<V, Element, 2>(x + token * x_stride, x_stride, block, columns, rows, out + token * out_stride + row,
+                                 out_stride, round);
+        }
+        for (; token < tokens; ++token) {
+            for (int at = 0; at < rows; ++at) {
+                const float sum = dot64<V>(x + token * x_stride, block + at * columns, columns);
+                out[token * out_stride + row + at] = round ? round1(sum) : sum;
+            }
+        }
     }
 }
 

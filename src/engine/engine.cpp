@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "engine/capped_logits.h"
+#include "engine/chunk_pacer.h"
 #include "engine/generator.h"
 #include "engine/sampler.h"
 #include "engine/slot_book.h"
@@ -81,7 +82,8 @@ class Engine::Scheduler {
     Scheduler(std::unique_ptr<Backend> backend, const EngineOptions& options)
         : backend_(std::move(backend)),
           options_(options),
-          book_(*backend_, {options.cache_bytes, options.snapshot_bytes, options.reuses_prefixes}) {
+          book_(*backend_, {options.cache_bytes, options.snapshot_bytes, options.reuses_prefixes}),
+          pacer_(backend_->limits().chunk_tokens) {
         statistics_.cache_bytes = options.cache_bytes;
         thread_ = std::thread([this] { run(); });
     }
@@ -132,7 +134,8 @@ class Engine::Scheduler {
     auto timed(const Work& work) {
         const auto begin = Clock::now();
         auto result = work();
-        busy_seconds_ += seconds_between(begin, Clock::now());
+        last_seconds_ = seconds_between(begin, Clock::now());
+        busy_seconds_ += last_seconds_;
         return result;
     }
 
@@ -155,7 +158,9 @@ class Engine::Scheduler {
     std::deque<SequencePtr> waiting_;
     std::vector<SequencePtr> running_;
     size_t prefill_turn_ = 0;
+    ChunkPacer pacer_;
     double busy_seconds_ = 0.0;
+    double last_seconds_ = 0.0;
     std::vector<Sequence*> batch_;
     std::vector<int32_t> batch_slots_;
     std::vector<int32_t> batch_ids_;
@@ -342,10 +347,11 @@ void Engine::Scheduler::prefill_one() {
 void Engine::Scheduler::prefill_chunk(Sequence& sequence) {
     const int64_t begin = backend_->length(sequence.slot);
     const int64_t end = static_cast<int64_t>(sequence.ids.size()) - (sequence.has_started ? 1 : 0);
-    const auto count = static_cast<size_t>(std::min<int64_t>(end - begin, backend_->limits().chunk_tokens));
+    const auto count = static_cast<size_t>(std::min(end - begin, pacer_.tokens(running_.size() > 1)));
     const auto ids = std::span<const int32_t>(sequence.ids).subspan(static_cast<size_t>(begin), count);
     const bool wants_all = sequence.request.prompt_logprobs && !sequence.has_started;
     const auto logits = timed([&] { return backend_->prefill(sequence.slot, ids, wants_all); });
+    pacer_.chunk_took(static_cast<int64_t>(count), last_seconds_);
     book_.ran(sequence.slot, ids);
     if (wants_all) note_prompt_logprobs(sequence, begin, count, logits);
     if (begin + static_cast<int64_t>(count) < end || sequence.has_started) return;
@@ -421,6 +427,7 @@ void Engine::Scheduler::decode_all() {
     std::span<const float> logits;
     try {
         logits = timed([&] { return backend_->decode(batch_slots_, batch_ids_); });
+        pacer_.step_took(last_seconds_);
     } catch (const std::exception& fault) {
         for (Sequence* sequence : batch_) fail(*sequence, as_error(fault), false);
         return;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -65,6 +67,7 @@ class Recorder : public RequestListener {
     FinishReason reason = FinishReason::cancelled;
     std::optional<Error> error;
     RequestStatistics statistics;
+    std::chrono::steady_clock::time_point ended_at;
     int ends = 0;
 
   private:
@@ -73,6 +76,7 @@ class Recorder : public RequestListener {
         reason = why;
         error = std::move(what);
         statistics = figures;
+        ended_at = std::chrono::steady_clock::now();
         ++ends;
         changed_.notify_all();
     }
@@ -278,6 +282,40 @@ TEST(Engine, RequestsAtOnceWithOnePromptComputeItOnce) {
         EXPECT_EQ(recorder->ids, recorders.front()->ids);
     }
     EXPECT_LE(computed, 600 + 2 * kChunk);
+}
+
+// Holds the engine's thread inside its first token until it is let go.
+class Gate : public Recorder {
+  public:
+    bool on_token(const GeneratedToken& token) override {
+        Recorder::on_token(token);
+        opened_.wait(false);
+        return true;
+    }
+    void open() {
+        opened_ = true;
+        opened_.notify_all();
+    }
+
+  private:
+    std::atomic<bool> opened_ = false;
+};
+
+TEST(Engine, AShortRequestDoesNotWaitForTheLongPromptBeforeIt) {
+    const auto engine = demo_engine();
+    std::mt19937 random(12);
+    auto gate = std::make_shared<Gate>();
+    auto late = std::make_shared<Recorder>();
+    auto soon = std::make_shared<Recorder>();
+    engine->submit(request_for(random_ids(random, 5), 1), gate);
+    gate->wait_for_tokens(1);
+    engine->submit(request_for(random_ids(random, 1500), 1), late);  // 47 chunks and more
+    engine->submit(request_for(random_ids(random, 20), 4), soon);
+    gate->open();
+    soon->wait();
+    late->wait();
+    EXPECT_LT(soon->ended_at, late->ended_at);
+    EXPECT_EQ(soon->ids.size(), 4U);
 }
 
 TEST(Engine, F134_ACancelledRequestFreesItsSlotAtTheNextStep) {

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Configures (the first time) and builds one CMake preset, or one target of it, with as many jobs as cores and memory bear.
-# Usage: tools/dev/build_preset.sh PRESET [TARGET]
+# Configures (the first time) and builds one CMake preset, or some targets of it, with as many jobs as cores and memory bear.
+# Usage: tools/dev/build_preset.sh PRESET [TARGET...]
 # All output goes to standard error.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 preset=${1:?a preset is needed, e.g. release}
-target=${2:-all}
+shift
+[ $# -gt 0 ] || set -- all
 build=$root/build/$preset
 
 say() { printf '%s\n' "$*" >&2; }
@@ -31,5 +32,5 @@ if [ ! -f "$build/build.ninja" ]; then
     say "Configuring build/$preset"
     cmake --preset "$preset" >&2
 fi
-say "Building build/$preset, $target, with $jobs jobs"
-cmake --build "$build" --target "$target" --parallel "$jobs" >&2
+say "Building build/$preset, $*, with $jobs jobs"
+cmake --build "$build" --target "$@" --parallel "$jobs" >&2
