@@ -128,7 +128,7 @@ class PullTest(PullTestCase):
         states = {file["name"]: (file["state"], file.get("partial_bytes")) for file in plan["files"]}
         self.assertEqual(states["model.safetensors"], ("missing", 200_000))
         self.assertEqual(states["config.json"], ("present", None))
-        left = sum(file["size"] - (file.get("partial_bytes") or 0) for file in plan["files"]
+        left = sum(file["bytes"] - (file.get("partial_bytes") or 0) for file in plan["files"]
                    if file["state"] == "missing")
         self.assertLess(left, len(WEIGHTS) - 199_000)
         self.assertEqual(plan["bytes_to_fetch"], left)
