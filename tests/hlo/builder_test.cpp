@@ -11,10 +11,8 @@
 namespace gemmatrace::hlo {
 namespace {
 
-using testing::expect_error;
-constexpr auto f32 = ElementType::f32;
-constexpr auto bf16 = ElementType::bf16;
-constexpr auto s32 = ElementType::s32;
+using enum ElementType;
+using gemmatrace::testing::expect_error;
 
 TEST(Builder, AFinishedModuleHasDenseUniqueNamesAndTheHostsShapes) {
     Builder builder("toy", 2);
