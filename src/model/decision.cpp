@@ -75,4 +75,19 @@ int32_t greedy_token(std::span<const float> logits, std::optional<double> softca
     return static_cast<int32_t>(best_id);
 }
 
+std::vector<float> cap_thresholds(double softcap) {
+    std::vector<float> thresholds;
+    std::optional<float> last;
+    const auto visit = [&](uint16_t bits) {
+        const float logit = bf16_to_float(bits);
+        const float capped = softcapped(logit, softcap, Precision::bf16);
+        if (last != capped) thresholds.push_back(logit);
+        last = capped;
+    };
+    constexpr uint16_t kLargest = 0x7f7f;
+    for (uint32_t bits = kLargest; bits > 0; --bits) visit(static_cast<uint16_t>(bits | 0x8000U));
+    for (uint32_t bits = 0; bits <= kLargest; ++bits) visit(static_cast<uint16_t>(bits));
+    return thresholds;
+}
+
 }  // namespace gemmatrace::model

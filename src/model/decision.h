@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "model/precision.h"
 
@@ -18,5 +19,9 @@ float softcapped(float logit, double softcap, Precision precision);
 // its id, or if every id is suppressed.
 int32_t greedy_token(std::span<const float> logits, std::optional<double> softcap, Precision precision,
                      std::span<const int32_t> suppressed);
+
+// The bf16 logits, ascending, at which the capped and rounded value changes; the first is the lowest finite one. The
+// largest of them not above a logit is the smallest logit with the same capped value.
+std::vector<float> cap_thresholds(double softcap);
 
 }  // namespace gemmatrace::model
