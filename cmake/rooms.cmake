@@ -125,13 +125,15 @@ function(gemmatrace_discover name prefix seconds)
     endif()
 endfunction()
 
-# gemmatrace_room_tests(NAME [FILTER]): all *_test.cpp of tests/NAME as one program.
+# gemmatrace_room_tests(NAME [FILTER text] [ROOMS room...]): all *_test.cpp of tests/NAME as one program, linked with
+# other rooms too if it compares with them.
 function(gemmatrace_room_tests name)
+    cmake_parse_arguments(arg "" "FILTER" "ROOMS" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp
                                         ${CMAKE_SOURCE_DIR}/tests/${name}/*/*_test.cpp)
     if(sources)
-        gemmatrace_test_program(${name}_tests SOURCES ${sources} ROOMS ${name})
-        gemmatrace_discover(${name}_tests ${name} 300 ${ARGN})
+        gemmatrace_test_program(${name}_tests SOURCES ${sources} ROOMS ${name} ${arg_ROOMS})
+        gemmatrace_discover(${name}_tests ${name} 300 ${arg_FILTER})
     endif()
 endfunction()
 

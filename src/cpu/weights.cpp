@@ -2,7 +2,6 @@
 #include "cpu/weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/bf16.h"
@@ -13,20 +12,6 @@ namespace {
 
 using checkpoint::Dtype;
 using checkpoint::StoredTensor;
-
-// One stored element as a float; in bf16 precision rounded to it, as loading with that dtype does.
-float element(const StoredTensor& tensor, size_t index, model::Precision precision) {
-    float value = 0.0F;
-    if (tensor.dtype == Dtype::f32) {
-        std::memcpy(&value, tensor.data.data() + index * sizeof(float), sizeof(float));
-    } else {
-        uint16_t bits = 0;
-        std::memcpy(&bits, tensor.data.data() + index * sizeof(uint16_t), sizeof(uint16_t));
-        if (tensor.dtype == Dtype::bf16) return bf16_to_float(bits);
-        value = half_to_float(bits);
-    }
-    return precision == model::Precision::bf16 ? round_bf16(value) : value;
-}
 
 // Whether kernels can read the elements in place.
 template <typename Element>
@@ -40,20 +25,11 @@ size_t stored_elements(const StoredTensor& tensor) { return tensor.data.size() /
 
 Weights::Weights(const checkpoint::TensorStore& store, const checkpoint::ModelConfig& config,
                  model::Precision precision)
-    : precision_(precision) {
-    checkpoint::Ledger ledger(store, config);
-    plan_ = model::plan_weights(config, false);
-    for (const auto& slot : plan_.slots) stored_.push_back(&ledger.take(slot.name, slot.shape));
-    const auto embedding = static_cast<size_t>(plan_.weights.embedding.slot);
-    if (const StoredTensor* head = ledger.take_untied_head(*stored_[embedding])) {
-        plan_ = model::plan_weights(config, true);
-        stored_.push_back(head);
-    }
-    ledger.close();
-    data_.resize(plan_.slots.size());
-    owned_floats_.resize(plan_.slots.size());
-    owned_bf16_.resize(plan_.slots.size());
-    for (size_t slot = 0; slot < plan_.slots.size(); ++slot) bind(slot, *stored_[slot]);
+    : precision_(precision), stored_(store, config) {
+    data_.resize(slots().size());
+    owned_floats_.resize(slots().size());
+    owned_bf16_.resize(slots().size());
+    for (size_t slot = 0; slot < slots().size(); ++slot) bind(slot, *stored_.tensors[slot]);
 }
 
 void Weights::keep_floats(size_t slot, std::vector<float> values) {
@@ -62,14 +38,14 @@ void Weights::keep_floats(size_t slot, std::vector<float> values) {
 }
 
 void Weights::bind(size_t slot, const StoredTensor& tensor) {
-    const auto& shape = plan_.slots[slot].shape;
+    const auto& shape = slots()[slot].shape;
     WeightData& data = data_[slot];
     data.columns = shape.back();
     data.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
     const size_t count = stored_elements(tensor);
     const auto converted = [&] {
         std::vector<float> values(count);
-        for (size_t index = 0; index < count; ++index) values[index] = element(tensor, index, precision_);
+        for (size_t index = 0; index < count; ++index) values[index] = model::stored_element(tensor, index, precision_);
         return values;
     };
     if (shape.size() == 1) {
@@ -87,7 +63,7 @@ void Weights::bind(size_t slot, const StoredTensor& tensor) {
         mapped_bytes_ += tensor.data.size();
         return;
     }
-    if (plan_.slots[slot].role == model::WeightRole::host_table) {
+    if (slots()[slot].role == model::WeightRole::host_table) {
         mapped_bytes_ += tensor.data.size();  // rows are converted as they are read
         return;
     }
@@ -98,29 +74,16 @@ void Weights::bind(size_t slot, const StoredTensor& tensor) {
     }
     owned_bf16_[slot].resize(count);
     for (size_t index = 0; index < count; ++index) {
-        owned_bf16_[slot][index] = float_to_bf16(element(tensor, index, precision_));
+        owned_bf16_[slot][index] = float_to_bf16(model::stored_element(tensor, index, precision_));
     }
     data.bf16 = owned_bf16_[slot].data();
     converted_bytes_ += count * sizeof(uint16_t);
 }
 
-model::TableView Weights::table(model::Weight weight) const {
-    const StoredTensor* tensor = stored_[static_cast<size_t>(weight.slot)];
-    const WeightData& data = at(weight);
-    const auto columns = static_cast<size_t>(data.columns);
-    const model::Precision precision = precision_;
-    return {data.rows, static_cast<int32_t>(data.columns), [=](int64_t row, std::span<float> values) {
-                const size_t first = static_cast<size_t>(row) * columns;
-                for (size_t column = 0; column < columns; ++column) {
-                    values[column] = element(*tensor, first + column, precision);
-                }
-            }};
-}
-
 std::vector<float> Weights::values(model::Weight weight) const {
     const auto slot = static_cast<size_t>(weight.slot);
     const WeightData& data = data_[slot];
-    std::vector<float> values(stored_elements(*stored_[slot]));
+    std::vector<float> values(stored_elements(*stored_.tensors[slot]));
     for (size_t index = 0; index < values.size(); ++index) {
         values[index] = data.bf16 != nullptr ? bf16_to_float(data.bf16[index]) : data.f32[index];
     }
@@ -129,7 +92,7 @@ std::vector<float> Weights::values(model::Weight weight) const {
 
 void Weights::replace(model::Weight weight, std::span<const float> values) {
     const auto slot = static_cast<size_t>(weight.slot);
-    require(values.size() == stored_elements(*stored_[slot]), "a slot is replaced by as many values as it has");
+    require(values.size() == stored_elements(*stored_.tensors[slot]), "a slot is replaced by as many values as it has");
     if (data_[slot].bf16 == nullptr) {
         keep_floats(slot, {values.begin(), values.end()});
         return;

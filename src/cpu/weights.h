@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "checkpoint/config.h"
-#include "checkpoint/ledger.h"
 #include "checkpoint/tensor_store.h"
 #include "model/inputs.h"
 #include "model/precision.h"
+#include "model/stored_weights.h"
 #include "model/weight_plan.h"
 
 namespace gemmatrace::cpu {
@@ -31,12 +31,12 @@ class Weights {
     // Binds every slot through the ledger and closes it: throws its errors.
     Weights(const checkpoint::TensorStore& store, const checkpoint::ModelConfig& config, model::Precision precision);
 
-    const model::ModelWeights& handles() const { return plan_.weights; }
-    const std::vector<model::WeightSlot>& slots() const { return plan_.slots; }
+    const model::ModelWeights& handles() const { return stored_.plan.weights; }
+    const std::vector<model::WeightSlot>& slots() const { return stored_.plan.slots; }
     const WeightData& at(model::Weight weight) const { return data_[static_cast<size_t>(weight.slot)]; }
 
     // A table whose rows are gathered on the host, upcast to float (through bf16 in that precision).
-    model::TableView table(model::Weight weight) const;
+    model::TableView table(model::Weight weight) const { return stored_.table(weight, precision_); }
 
     size_t mapped_bytes() const { return mapped_bytes_; }
     size_t converted_bytes() const { return converted_bytes_; }
@@ -50,9 +50,8 @@ class Weights {
     void keep_floats(size_t slot, std::vector<float> values);
 
     model::Precision precision_;
-    model::WeightPlan plan_;
+    model::StoredWeights stored_;
     std::vector<WeightData> data_;
-    std::vector<const checkpoint::StoredTensor*> stored_;
     std::vector<std::vector<float>> owned_floats_;
     std::vector<std::vector<uint16_t>> owned_bf16_;
     size_t mapped_bytes_ = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/error.h"
 #include "model/forward.h"
 #include "model/shard.h"
@@ -33,11 +35,49 @@ void Geometry::check(const checkpoint::ModelConfig& config) const {
 }
 
 std::string ProgramSpec::name() const {
-    return fmt::format("{}_c{}", kind == ProgramKind::decode ? "decode" : "prefill", bucket);
+    const char* kinds[] = {"prefill", "decode", "copy"};
+    return fmt::format("{}_c{}", kinds[static_cast<size_t>(kind)], bucket);
 }
 
 std::string keys_name(int32_t layer) { return fmt::format("l{}.keys", layer); }
 std::string values_name(int32_t layer) { return fmt::format("l{}.values", layer); }
+
+namespace {
+
+hlo::Module copy_program(const checkpoint::ModelConfig& config, const Geometry& geometry, const ProgramSpec& spec) {
+    hlo::Builder builder(spec.name(), geometry.ranks);
+    const hlo::Value from = builder.parameter(kSlot, hlo::Shape(hlo::ElementType::s32, {}));
+    const hlo::Value to = builder.parameter(kTarget, hlo::Shape(hlo::ElementType::s32, {}));
+    const hlo::Value zero = builder.constant(hlo::ElementType::s32, 0);
+    std::vector<hlo::Output> outputs;
+    for (const CacheBuffer& cache : cache_buffers(config, geometry)) {
+        const hlo::Value buffer = builder.parameter(cache.name + std::string(hlo::kAliasSuffix), cache.shape);
+        auto sizes = cache.shape.dimensions;
+        sizes[0] = cache.is_ring ? sizes[0] - 1 : spec.bucket;
+        sizes[1] = 1;
+        const hlo::Value rows = builder.dynamic_slice(buffer, std::array{zero, from, zero, zero}, sizes);
+        const hlo::Value copied = builder.dynamic_update_slice(buffer, rows, std::array{zero, to, zero, zero});
+        outputs.push_back({cache.name, copied, buffer});
+    }
+    return builder.finish(std::move(outputs));
+}
+
+}  // namespace
+
+std::vector<CacheBuffer> cache_buffers(const checkpoint::ModelConfig& config, const Geometry& geometry) {
+    std::vector<CacheBuffer> buffers;
+    for (int32_t layer = 0; layer < static_cast<int32_t>(config.layers.size()); ++layer) {
+        const checkpoint::LayerSpec& spec = config.layers[static_cast<size_t>(layer)];
+        if (spec.shares_kv) continue;
+        const bool is_ring = spec.window > 0;
+        const int64_t rows = (is_ring ? geometry.ring_rows(config) : geometry.context_tokens) + 1;
+        const int64_t heads = model::shard_heads(spec, geometry.ranks).kv_heads;
+        const hlo::Shape shape(hlo::ElementType::bf16, {rows, geometry.slots, heads, spec.head_dim});
+        buffers.push_back({keys_name(layer), layer, is_ring, shape});
+        buffers.push_back({values_name(layer), layer, is_ring, shape});
+    }
+    return buffers;
+}
 
 hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::WeightPlan& plan, const Packing& packing,
                           const Geometry& geometry, const ProgramSpec& spec) {
@@ -48,6 +88,7 @@ hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::We
                                 geometry.chunk_tokens, geometry.context_tokens),
                     {{"field", "--context"}}, "use other sizes");
     }
+    if (spec.kind == ProgramKind::copy) return copy_program(config, geometry, spec);
     hlo::Builder builder(spec.name(), geometry.ranks);
     TraceOps ops(builder, config, packing, geometry, spec);
     return ops.finish(model::forward(ops, config, plan.weights));

@@ -28,13 +28,17 @@ struct Geometry {
     bool operator==(const Geometry&) const = default;
 };
 
-enum class ProgramKind { prefill, decode };
+enum class ProgramKind {
+    prefill,  // a chunk of one slot
+    decode,   // a token of every slot
+    copy,     // the first bucket rows, and the rings, of slot kSlot become those of slot kTarget
+};
 
 struct ProgramSpec {
     ProgramKind kind = ProgramKind::decode;
     int64_t bucket = 0;  // cached positions it reads: all there may be when it runs
 
-    // "decode_c512" or "prefill_c512"
+    // "decode_c512", "prefill_c512", "copy_c512"
     std::string name() const;
     bool operator==(const ProgramSpec&) const = default;
 };
@@ -52,6 +56,7 @@ inline constexpr const char* kFullRows = "full_rows";             // s32: cache 
 inline constexpr const char* kRingRows = "ring_rows";             // the same for the rings
 inline constexpr const char* kRingPositions = "ring_positions";   // s32 [ring], or [R, ring]: what a ring row holds; -1: nothing
 inline constexpr const char* kSlot = "slot";                      // s32 []: of a prefill
+inline constexpr const char* kTarget = "target";                  // s32 []: of a copy
 inline constexpr const char* kOutputRow = "output_row";           // s32 []: of a prefill, the row whose logits are wanted
 inline constexpr const char* kRank = "rank";                      // s32 []
 inline constexpr const char* kCapThresholds = "cap_thresholds";   // bf16 [n]: model::cap_thresholds, of a capped model
@@ -59,10 +64,18 @@ inline constexpr const char* kLogits = "logits";                  // f32 [O, voc
 inline constexpr const char* kBestValue = "best_value";           // f32 [O]: this rank's largest logit
 inline constexpr const char* kBestId = "best_id";                 // s32 [O]: lowest id that the cap maps to the same
 
-// Names of a layer's caches, bf16 [rows, slots, local kv heads, head_dim]: rows are context_tokens (or the ring's) and
-// one that nobody reads, where slots that take no part in a decode write.
 std::string keys_name(int32_t layer);
 std::string values_name(int32_t layer);
+
+// The keys or the values of a layer that owns some: bf16 [rows, slots, local kv heads, head_dim]. Rows are
+// context_tokens (or the ring's) and one that nobody reads, where slots that take no part in a decode write.
+struct CacheBuffer {
+    std::string name;
+    int32_t layer = 0;
+    bool is_ring = false;
+    hlo::Shape shape;
+};
+std::vector<CacheBuffer> cache_buffers(const checkpoint::ModelConfig& config, const Geometry& geometry);
 
 // Traces a program. `plan` and `packing` belong to `config` and geometry.ranks. One module serves all ranks.
 hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::WeightPlan& plan, const Packing& packing,

@@ -9,7 +9,6 @@ using checkpoint::LayerSpec;
 using hlo::Comparison;
 using hlo::ElementType;
 using hlo::Opcode;
-using hlo::Shape;
 using model::KeysValues;
 using model::Value;
 
@@ -22,15 +21,10 @@ constexpr double kMasked = -1e30;
 bool TraceOps::is_ring(int32_t layer) const { return config_.layers[static_cast<size_t>(layer)].window > 0; }
 
 void TraceOps::add_caches() {
-    for (int32_t layer = 0; layer < static_cast<int32_t>(config_.layers.size()); ++layer) {
-        const LayerSpec& spec = config_.layers[static_cast<size_t>(layer)];
-        if (spec.shares_kv) continue;
-        const int64_t rows = (is_ring(layer) ? geometry_.ring_rows(config_) : geometry_.context_tokens) + 1;
-        const int64_t heads = model::shard_heads(spec, geometry_.ranks).kv_heads;
-        const Shape shape(ElementType::bf16, {rows, geometry_.slots, heads, spec.head_dim});
-        Cache& cache = caches_[layer];
-        cache.keys = builder_.parameter(keys_name(layer) + std::string(hlo::kAliasSuffix), shape);
-        cache.values = builder_.parameter(values_name(layer) + std::string(hlo::kAliasSuffix), shape);
+    for (const CacheBuffer& buffer : cache_buffers(config_, geometry_)) {
+        const Node parameter = builder_.parameter(buffer.name + std::string(hlo::kAliasSuffix), buffer.shape);
+        Cache& cache = caches_[buffer.layer];
+        (buffer.name == keys_name(buffer.layer) ? cache.keys : cache.values) = parameter;
     }
 }
 

@@ -1,0 +1,107 @@
+// A checkpoint on a device: the host's side of its programs. Slots and what they hold, inputs of a step, buckets chosen
+// by length, weights streamed in, logits of the ranks put together.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/tensor_store.h"
+#include "model/stored_weights.h"
+#include "trace/device.h"
+#include "trace/packing.h"
+#include "trace/program.h"
+
+namespace gemmatrace::trace {
+
+struct DeviceModelOptions {
+    Geometry geometry;
+    std::vector<int64_t> buckets;  // ascending; the last is geometry.context_tokens
+    // Where a program comes from, e.g. a bundle; empty: it is traced.
+    std::function<hlo::Module(const ProgramSpec&)> program_of;
+    // Told the bytes of weights that are on the device and those that will be.
+    std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+// A slot's tokens are computed anew from the start of the chunk in which they go on, because chunks begin at multiples
+// of chunk_tokens; so each slot keeps its ids. One thread calls.
+class DeviceModel {
+  public:
+    // Opens the checkpoint, streams its weights to the device and loads the programs. Throws the errors of the
+    // checkpoint room, Error(unsupported) for sizes that do not divide.
+    DeviceModel(std::unique_ptr<Device> device, const std::filesystem::path& directory, DeviceModelOptions options);
+
+    const checkpoint::ModelConfig& config() const { return config_; }
+    const Geometry& geometry() const { return options_.geometry; }
+    const Device& device() const { return *device_; }
+
+    int64_t length(int32_t slot) const { return static_cast<int64_t>(at(slot).ids.size()); }
+    // Whether the slot can go on from `length`: its rings still hold the window before that chunk.
+    bool can_trim(int32_t slot, int64_t length) const;
+    void trim(int32_t slot, int64_t length);
+    // `to` becomes the first `length` tokens of `from`, for which can_trim(from, length) holds.
+    void copy_prefix(int32_t from, int32_t to, int64_t length);
+
+    // Runs ids at the end of the slot; logits of the last one before the cap, [vocab_size], valid until the next call.
+    // Throws Error(bad_request) for an id outside the vocabulary, Error(too_long) when the slot is full.
+    std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids);
+    // One id at the end of each of several slots; [slots, vocab_size], valid until the next call.
+    std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
+    // What the ranks' programs chose for each row of the last call: the id under the decision rule (model/decision.h).
+    const std::vector<int32_t>& best_ids() const { return best_ids_; }
+
+    size_t slot_bytes() const;  // of all ranks
+
+  private:
+    struct Slot {
+        std::vector<int32_t> ids;
+        int64_t written = 0;  // one more than the highest position that a ring row was written for
+    };
+    struct Kind {
+        std::map<std::string, Device::Buffer> buffers;    // inputs and outputs of this kind of program
+        std::map<int64_t, Device::Program> programs;      // by bucket
+    };
+
+    Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
+    const Slot& at(int32_t slot) const { return slots_.at(static_cast<size_t>(slot)); }
+    void stream_weights();
+    void load_programs();
+    Device::Buffer buffer_of(ProgramKind kind, const std::string& name, size_t bytes);
+    Kind& kind(ProgramKind kind) { return kinds_[static_cast<size_t>(kind)]; }
+    void write(ProgramKind kind, const char* name, std::span<const std::byte> bytes);
+    void write_bf16(ProgramKind kind, const char* name, const std::vector<float>& values);
+    void write_s32(ProgramKind kind, const char* name, std::span<const int32_t> values);
+    void write_inputs(ProgramKind kind, std::span<const int32_t> ids, std::span<const int64_t> positions);
+    void ring_positions(const Slot& slot, int64_t end, std::span<int32_t> held) const;
+    void run(ProgramKind kind, int64_t cached);
+    void prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_t end);
+    void read_results(ProgramKind kind, std::span<const int32_t> rows);
+    void check(const Slot& slot, std::span<const int32_t> ids) const;
+
+    std::unique_ptr<Device> device_;
+    DeviceModelOptions options_;
+    checkpoint::ModelConfig config_;
+    checkpoint::TensorStore store_;
+    model::StoredWeights weights_;
+    Packing packing_;
+    model::InputBuilder inputs_;
+    std::map<std::string, Device::Buffer> shared_;  // weights and caches, by name
+    Kind kinds_[3];
+    std::vector<Slot> slots_;
+
+    // Buffers that keep their storage from step to step.
+    model::StepInputs step_;
+    std::vector<int64_t> positions_;
+    std::vector<int32_t> step_ids_;
+    std::vector<uint16_t> halves_;
+    std::vector<float> shard_;
+    std::vector<float> logits_;
+    std::vector<int32_t> best_ids_;
+};
+
+}  // namespace gemmatrace::trace

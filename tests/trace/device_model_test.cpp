@@ -1,0 +1,152 @@
+// A checkpoint through traced programs on the simulator against the CPU's own forward pass: every bundled family, sharded
+// as far as its heads allow, in the situations in which caches go wrong.
+#include "trace/device_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+
+#include "cpu/runner.h"
+#include "model/decision.h"
+#include "trace/sim_device.h"
+
+namespace gemmatrace::trace {
+namespace {
+
+constexpr int32_t kChunk = 16;
+constexpr int64_t kContext = 256;
+
+struct Case {
+    std::string model;
+    int32_t ranks;
+};
+
+class OnDevice : public testing::TestWithParam<Case> {
+  protected:
+    static std::filesystem::path directory() { return GEMMATRACE_SOURCE_DIR "/models/" + GetParam().model; }
+    static std::unique_ptr<DeviceModel> device_model(int32_t slots) {
+        DeviceModelOptions options;
+        options.geometry = {GetParam().ranks, slots, kContext, kChunk};
+        options.buckets = {64, 128, kContext};
+        return std::make_unique<DeviceModel>(make_sim_device(GetParam().ranks, 2), directory(), options);
+    }
+    std::vector<int32_t> random_ids(size_t count) {
+        std::vector<int32_t> ids = {2};
+        while (ids.size() < count) ids.push_back(static_cast<int32_t>(300 + random_() % 700));
+        return ids;
+    }
+    // The logits agree as far as the order of sums lets them, and so does the choice, unless it was nearly a tie.
+    void expect_close(std::span<const float> expected, std::span<const float> got, int32_t best_id) {
+        ASSERT_EQ(expected.size(), got.size());
+        float largest = 0.0F, difference = 0.0F;
+        for (size_t id = 0; id < got.size(); ++id) {
+            largest = std::max(largest, std::fabs(expected[id]));
+            difference = std::max(difference, std::fabs(expected[id] - got[id]));
+        }
+        worst_ = std::max(worst_, difference / largest);
+        EXPECT_LE(difference, 0.06F * largest);
+        const auto& cap = reference_.config().final_softcap;
+        const int32_t chosen = model::greedy_token(expected, cap, model::Precision::bf16, {});
+        if (chosen != best_id) {
+            const float margin = expected[static_cast<size_t>(chosen)] - expected[static_cast<size_t>(best_id)];
+            EXPECT_LE(margin, 2.0F * difference) << "id " << best_id << " instead of " << chosen;
+        }
+        EXPECT_EQ(best_id, model::greedy_token(got, cap, model::Precision::bf16, {}));
+    }
+
+    std::mt19937 random_{1};
+    cpu::Runner reference_{directory(), {}};
+    float worst_ = 0.0F;
+};
+
+TEST_P(OnDevice, PromptsAndRepliesAcrossWindowChunkAndBucketBorders) {
+    const auto device = device_model(2);
+    for (const size_t length : {1U, 15U, 16U, 17U, 63U, 65U, 130U}) {
+        cpu::Slot slot = reference_.new_slot(kContext);
+        const auto prompt = random_ids(length);
+        device->trim(1, 0);
+        auto expected = reference_.extend(slot, prompt);
+        auto got = device->prefill(1, prompt);
+        expect_close(expected, got, device->best_ids()[0]);
+        for (int step = 0; step < (length == 65 ? 64 : 4); ++step) {
+            const int32_t id = model::greedy_token(expected, reference_.config().final_softcap,
+                                                   model::Precision::bf16, {});
+            const int32_t one = 1;
+            expected = reference_.extend(slot, {&id, 1});
+            got = device->decode({&one, 1}, {&id, 1});
+            expect_close(expected, got, device->best_ids()[0]);
+        }
+    }
+    RecordProperty("worst", std::to_string(worst_));
+    printf("worst %g\n", static_cast<double>(worst_));
+}
+
+TEST_P(OnDevice, SlotsAtDifferentPlacesInOneStep) {
+    const auto device = device_model(4);
+    std::vector<cpu::Slot> slots;
+    std::vector<int32_t> numbers = {3, 0, 2, 1};
+    for (const size_t length : {90U, 3U, 40U, 17U}) {
+        const auto prompt = random_ids(length);
+        device->prefill(numbers[slots.size()], prompt);
+        slots.push_back(reference_.new_slot(kContext));
+        reference_.extend(slots.back(), prompt);
+    }
+    for (int step = 0; step < 20; ++step) {
+        const size_t count = step % 3 == 2 ? 3 : 4;  // one of them pauses now and then
+        std::vector<int32_t> ids;
+        std::vector<cpu::Slot*> batch;
+        for (size_t index = 0; index < count; ++index) {
+            ids.push_back(static_cast<int32_t>(300 + random_() % 700));
+            batch.push_back(&slots[index]);
+        }
+        const auto expected = reference_.decode(batch, ids);
+        const auto got = device->decode(std::span(numbers).first(count), ids);
+        const auto vocab = static_cast<size_t>(reference_.config().vocab_size);
+        for (size_t index = 0; index < count; ++index) {
+            expect_close(expected.subspan(index * vocab, vocab), got.subspan(index * vocab, vocab),
+                         device->best_ids()[index]);
+        }
+    }
+}
+
+TEST_P(OnDevice, ASlotThatServedAnotherRequestAndPrefixesThatAreUsedAgainChangeNoBit) {
+    const auto device = device_model(2);
+    const auto prompt = random_ids(100);
+    const auto first = device->prefill(0, prompt);
+    const std::vector<float> expected(first.begin(), first.end());
+    const auto expect_same = [&](std::span<const float> got) {
+        EXPECT_TRUE(std::ranges::equal(expected, got));
+    };
+    device->prefill(1, random_ids(200));
+    device->trim(1, 0);
+    expect_same(device->prefill(1, prompt));
+    // in pieces, over borders of chunks
+    device->trim(1, 0);
+    device->prefill(1, std::span(prompt).first(37));
+    device->prefill(1, std::span(prompt).subspan(37, 1));
+    expect_same(device->prefill(1, std::span(prompt).subspan(38)));
+    // cut back as far as the rings reach, and copied
+    ASSERT_TRUE(device->can_trim(1, 97));
+    device->trim(1, 97);
+    expect_same(device->prefill(1, std::span(prompt).subspan(97)));
+    device->copy_prefix(1, 0, 98);
+    expect_same(device->prefill(0, std::span(prompt).subspan(98)));
+    EXPECT_FALSE(device->can_trim(0, 60));
+}
+
+INSTANTIATE_TEST_SUITE_P(Bundled, OnDevice,
+                         testing::Values(Case{"demo", 1}, Case{"demo", 2}, Case{"demo", 4}, Case{"e2b", 1},
+                                         Case{"e2b", 4}, Case{"e4b", 1}, Case{"e4b", 2}, Case{"e4b", 4}, Case{"12b", 1},
+                                         Case{"12b", 2}, Case{"12b", 4}, Case{"26b-a4b", 1}, Case{"26b-a4b", 2},
+                                         Case{"26b-a4b", 4}, Case{"31b", 1}, Case{"31b", 2}, Case{"31b", 4}),
+                         [](const auto& parameter) {
+                             std::string name = parameter.param.model + "_tp" + std::to_string(parameter.param.ranks);
+                             std::ranges::replace(name, '-', '_');
+                             return name;
+                         });
+
+}  // namespace
+}  // namespace gemmatrace::trace
