@@ -97,11 +97,11 @@ std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
         throw Error(ErrorCode::bad_request, fmt::format("unknown device '{}'", options.device), {{"field", "--device"}},
                     "use cpu or sim");
     }
-    refuse(checked.precision != model::Precision::bf16, "--precision", "programs compute in bf16: leave it out");
     refuse(checked.isa.has_value(), "--isa", "leave it out");
     engine::DeviceSourceOptions device;
     device.checkpoint = checkpoint;
     device.ranks = options.ranks.value_or(1);
+    device.precision = checked.precision;
     device.chunk_tokens = options.chunk_tokens.value_or(kProgramChunkTokens);
     const int threads = checked.threads > 0 ? checked.threads : usable_cores();
     device.make_device = [threads](int32_t ranks) { return trace::make_sim_device(ranks, threads); };

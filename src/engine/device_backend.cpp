@@ -18,12 +18,12 @@ class DeviceBackend : public Backend {
         const auto& config = model_->config();
         const trace::Geometry& geometry = model_->geometry();
         limits_ = {config.vocab_size,    geometry.context_tokens, geometry.slots,
-                   geometry.chunk_tokens, config.final_softcap,    model::Precision::bf16};
+                   geometry.chunk_tokens, config.final_softcap,    geometry.precision};
         limits_.gives_all_rows = false;
     }
 
     const BackendLimits& limits() const override { return limits_; }
-    std::string description() const override { return model_->device().description() + ", bf16"; }
+    std::string description() const override { return fmt::format("{}, {}", model_->device().description(), model::precision_name(limits_.precision)); }
     BackendFacts facts() const override {
         BackendFacts facts;
         facts.device = model_->device().name();
@@ -103,7 +103,7 @@ class DeviceSource : public BackendSource {
         if (options_.geometry) return *options_.geometry;
         const int64_t chunk = options_.chunk_tokens;
         const int64_t context = (std::max<int64_t>(context_tokens, 1) + chunk - 1) / chunk * chunk;
-        return {options_.ranks, slots, context, options_.chunk_tokens};
+        return {options_.ranks, slots, context, options_.chunk_tokens, options_.precision};
     }
     static std::vector<int64_t> buckets(const trace::Geometry& geometry) {
         std::vector<int64_t> sizes;

@@ -16,6 +16,7 @@ struct DeviceSourceOptions {
     std::filesystem::path checkpoint;
     int32_t ranks = 1;
     int32_t chunk_tokens = 64;
+    model::Precision precision = model::Precision::bf16;
     // What a bundle fixes; without one the geometry follows from what is asked for.
     std::optional<trace::Geometry> geometry;
     std::vector<int64_t> buckets;

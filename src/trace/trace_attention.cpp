@@ -119,7 +119,7 @@ Value TraceOps::attend(Value q, const KeysValues& kv, const LayerSpec& spec) {
     const Node values = builder_.reshape(at(kv.values), {rows_, heads.kv_heads, spec.head_dim});
     const Node sums = is_decode() ? attend_decode(queries, keys, values, cache, spec)
                                   : attend_prefill(queries, keys, values, cache, spec);
-    return keep_value(builder_.reshape(bf16(sums), {rows_, q.columns}));
+    return keep_value(builder_.reshape(rounded(sums), {rows_, q.columns}));
 }
 
 // A row is a slot: its cached keys are a column of the buffer, its own key one score more.
@@ -128,11 +128,11 @@ TraceOps::Node TraceOps::attend_decode(Node q, Node keys, Node values, const Cac
     const int64_t cached = cache.read_keys->dimension(0);
     const Node scores = builder_.dot(q, *cache.read_keys, {{3}, {3}, {0, 1}, {1, 2}});
     const std::vector<int64_t> all = scores.shape().dimensions;  // [slots, kv heads, group, cached]
-    const Node seen = builder_.select(spread(cache_mask(spec), all, {0, 3}), f32(bf16(scores)),
+    const Node seen = builder_.select(spread(cache_mask(spec), all, {0, 3}), f32(rounded(scores)),
                                       builder_.splat(ElementType::f32, kMasked, all));
     const Node own = builder_.dot(q, keys, {{3}, {2}, {0, 1}, {0, 1}});
-    const Node own_score = builder_.reshape(f32(bf16(own)), {sizes[0], sizes[1], sizes[2], 1});
-    const Node weights = bf16(softmax(builder_.concatenate(std::array{seen, own_score}, 3)));
+    const Node own_score = builder_.reshape(f32(rounded(own)), {sizes[0], sizes[1], sizes[2], 1});
+    const Node weights = rounded(softmax(builder_.concatenate(std::array{seen, own_score}, 3)));
     const Node cached_weights = builder_.slice_axis(weights, 3, 0, cached);
     const Node sums = builder_.dot(cached_weights, *cache.read_values, {{3}, {0}, {0, 1}, {1, 2}});
     const Node own_weight =
@@ -147,12 +147,12 @@ TraceOps::Node TraceOps::attend_prefill(Node q, Node keys, Node values, const Ca
     const int64_t cached = cache.read_keys->dimension(0);
     const auto masked = [&](Node scores, Node mask) {
         const auto all = scores.shape().dimensions;  // [kv heads, rows, group, keys]
-        return builder_.select(spread(mask, all, {1, 3}), f32(bf16(scores)),
+        return builder_.select(spread(mask, all, {1, 3}), f32(rounded(scores)),
                                builder_.splat(ElementType::f32, kMasked, all));
     };
     const Node seen = masked(builder_.dot(q, *cache.read_keys, {{3}, {2}, {1}, {1}}), cache_mask(spec));
     const Node own = masked(builder_.dot(q, keys, {{3}, {2}, {1}, {1}}), own_mask(spec));
-    const Node weights = bf16(softmax(builder_.concatenate(std::array{seen, own}, 3)));
+    const Node weights = rounded(softmax(builder_.concatenate(std::array{seen, own}, 3)));
     const Node cached_weights = builder_.slice_axis(weights, 3, 0, cached);
     const Node own_weights = builder_.slice_axis(weights, 3, cached, cached + rows_);
     const Node sums = builder_.add(builder_.dot(cached_weights, *cache.read_values, {{3}, {0}, {0}, {1}}),
