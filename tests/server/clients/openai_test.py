@@ -111,9 +111,9 @@ class OpenAiTest(unittest.TestCase):
         parsed = self.client.chat.completions.parse(model="demo", messages=[{"role": "user", "content": "Invent a person"}],
                                                     response_format=Person, temperature=1, seed=4, max_tokens=1000)
         self.assertIsInstance(parsed.choices[0].message.parsed, Person)
-        with self.client.chat.completions.stream(model="demo", messages=[{"role": "user", "content": "Invent a person"}],
-                                                 response_format=Person, temperature=1, seed=4,
-                                                 max_tokens=1000) as stream:
+        invent = [{"role": "user", "content": "Invent a person"}]
+        with self.client.chat.completions.stream(model="demo", messages=invent, response_format=Person, temperature=1,
+                                                 seed=4, max_tokens=1000) as stream:
             self.assertEqual(stream.get_final_completion().choices[0].message.parsed, parsed.choices[0].message.parsed)
 
     def test_choices_of_a_stream_are_those_of_the_whole_answer(self):
