@@ -325,6 +325,7 @@ bool Engine::Scheduler::place(Sequence& sequence) {
         sequence.placed_at = Clock::now();
         sequence.statistics.cached_tokens = placement->cached_tokens;
         sequence.statistics.queue_seconds = seconds_between(sequence.queued_at, sequence.placed_at);
+        sequence.listener->on_placed(placement->cached_tokens);
         const std::lock_guard lock(mutex_);
         statistics_.prompt_tokens += sequence.ids.size();
         statistics_.cached_tokens += static_cast<uint64_t>(placement->cached_tokens);

@@ -65,8 +65,10 @@ std::span<const float> run_prompt(Backend& backend, int32_t slot, const Generati
 void check_context(int64_t prompt_tokens, int64_t max_tokens, int64_t context_tokens) {
     if (prompt_tokens <= context_tokens && max_tokens <= context_tokens - prompt_tokens) return;
     throw Error(ErrorCode::too_long,
-                fmt::format("{} prompt tokens and {} to generate do not fit into a context of {} tokens", prompt_tokens,
-                            max_tokens, context_tokens),
+                // Clients know it by these first words, which make them shorten a conversation.
+                fmt::format("this model's maximum context length is {} tokens: {} prompt tokens and {} to generate do "
+                            "not fit",
+                            context_tokens, prompt_tokens, max_tokens),
                 {{"prompt_tokens", std::to_string(prompt_tokens)},
                  {"max_tokens", std::to_string(max_tokens)},
                  {"context_tokens", std::to_string(context_tokens)}},

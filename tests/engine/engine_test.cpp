@@ -35,6 +35,11 @@ std::unique_ptr<cpu::Runner> demo_runner(int threads = 1) {
 // Keeps what the engine tells, and lets the test wait for the end.
 class Recorder : public RequestListener {
   public:
+    void on_placed(int64_t cached) override {
+        EXPECT_FALSE(cached_when_placed) << "told twice";
+        EXPECT_TRUE(tokens.empty());
+        cached_when_placed = cached;
+    }
     void on_prompt(const std::vector<GeneratedToken>& echoed) override { prompt = echoed; }
     bool on_token(const GeneratedToken& token) override {
         const std::lock_guard lock(mutex_);
@@ -60,6 +65,7 @@ class Recorder : public RequestListener {
         changed_.wait(lock, [&] { return ends > 0 || ids.size() >= count; });
     }
 
+    std::optional<int64_t> cached_when_placed;
     std::vector<GeneratedToken> prompt;
     std::vector<GeneratedToken> tokens;
     std::vector<int32_t> ids;
@@ -233,6 +239,7 @@ TEST(Engine, EveryTurnOfAConversationPrefillsOnlyWhatIsNew) {
         const int64_t known =
             turn == 0 ? 0 : recorder->statistics.prompt_tokens - 31;  // the last reply's end was not run
         EXPECT_EQ(recorder->statistics.cached_tokens, known) << "turn " << turn;
+        EXPECT_EQ(recorder->cached_when_placed, known) << "turn " << turn;
         history.insert(history.end(), recorder->ids.begin(), recorder->ids.end());
         const auto next = random_ids(random, 30);
         history.insert(history.end(), next.begin(), next.end());
