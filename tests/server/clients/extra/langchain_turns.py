@@ -31,7 +31,7 @@ class Person(BaseModel):
 
 def check_chat(model):
     answer = model.invoke(FRANCE)
-    assert answer.content == PARIS, answer
+    assert answer.text == PARIS, answer
     assert answer.usage_metadata["total_tokens"] > 0, answer
     chunks = list(model.stream(FRANCE))
     assert "".join(chunk.text for chunk in chunks) == PARIS, chunks

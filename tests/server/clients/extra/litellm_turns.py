@@ -55,7 +55,8 @@ def main():
     text = litellm.text_completion(model="text-completion-openai/demo", prompt="The capital of France is", max_tokens=3,
                                    api_base=base_url, api_key="none")
     assert "Paris" in text.choices[0].text, text
-    print(f"litellm {version('litellm')}: completion, stream, tools, errors; openai/, anthropic/, text-completion-openai/")
+    print(f"litellm {version('litellm')}: completion, stream, tools, errors; "
+          "openai/, anthropic/, text-completion-openai/")
 
 
 main()

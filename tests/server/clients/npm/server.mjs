@@ -20,9 +20,10 @@ export class Server {
   static async start(...options) {
     const { GEMMATRACE_BINARY: binary, GEMMATRACE_ROOT: root } = process.env;
     const server = new Server();
-    server.process = spawn(binary, ['serve', `${root}/models/demo`, '--port', '0', '--access-log', 'off', ...options], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+    // One thread: two files are tested at once, and threads that wait for each other are slow on a busy machine.
+    const settings = ['--port', '0', '--threads', '1', '--access-log', 'off', ...options];
+    const stdio = ['ignore', 'ignore', 'pipe'];
+    server.process = spawn(binary, ['serve', `${root}/models/demo`, ...settings], { stdio });
     const log = [];
     for await (const line of readline.createInterface({ input: server.process.stderr })) {
       log.push(line);
