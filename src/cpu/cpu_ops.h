@@ -89,8 +89,14 @@ class CpuOps : public model::Ops {
     void for_rows(int64_t rows, int64_t cost_per_row, const std::function<void(int, int64_t)>& work);
     void run_linear(const float* x, size_t x_stride, int32_t tokens, const WeightData& weight, int64_t expert,
                     float* out, size_t out_stride);
-    void attend_head(Scratch& scratch, const float* q, const RowPlace& place, int32_t layer, int32_t kv_head,
-                     const checkpoint::LayerSpec& spec, float* out);
+    // Query heads of one row that read the same KV head.
+    struct HeadRun {
+        int32_t first = 0;
+        int32_t count = 0;
+        int32_t kv_head = 0;
+    };
+    void attend_heads(Scratch& scratch, const float* q, const RowPlace& place, int32_t layer, const HeadRun& run,
+                      const checkpoint::LayerSpec& spec, float* out);
     void run_expert(model::Value x, std::span<const Assignment> assigned, int64_t expert, const WeightData& gate_up,
                     const WeightData& down, int32_t top_k, model::Value out);
     std::span<const float> vector(model::Weight weight) const;

@@ -22,18 +22,19 @@ struct Kernels {
     void (*linear_f32)(const float* x, size_t x_stride, int32_t tokens, const float* weights, int64_t columns,
                        int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round);
 
-    // out[key] = dot64(q, key row) for `count` keys, key_stride elements apart; rounded to bf16 if asked.
-    void (*scores_bf16)(const float* q, const uint16_t* keys, size_t key_stride, int64_t count, int32_t head_dim,
-                        float* out, bool round);
-    void (*scores_f32)(const float* q, const float* keys, size_t key_stride, int64_t count, int32_t head_dim,
-                       float* out, bool round);
+    // out[head * out_stride + key] = dot64(q row, key row) for `count` keys, key_stride elements apart, and `heads`
+    // query heads that read them, side by side; rounded to bf16 if asked.
+    void (*scores_bf16)(const float* q, int32_t heads, const uint16_t* keys, size_t key_stride, int64_t count,
+                        int32_t head_dim, float* out, size_t out_stride, bool round);
+    void (*scores_f32)(const float* q, int32_t heads, const float* keys, size_t key_stride, int64_t count,
+                       int32_t head_dim, float* out, size_t out_stride, bool round);
 
-    // Adds probabilities[key] * value row of `count` keys to four sums [4, head_dim]; the key at absolute position p
-    // goes to sum p mod 4, and first_position is that of the first key.
-    void (*accumulate_bf16)(const float* probabilities, const uint16_t* values, size_t value_stride, int64_t count,
-                            int32_t head_dim, int64_t first_position, float* sums);
-    void (*accumulate_f32)(const float* probabilities, const float* values, size_t value_stride, int64_t count,
-                           int32_t head_dim, int64_t first_position, float* sums);
+    // Adds probabilities[head * stride + key] * value row of `count` keys to sums [heads, 4, head_dim]; the key at
+    // absolute position p goes to sum p mod 4, and first_position is that of the first key.
+    void (*accumulate_bf16)(const float* probabilities, size_t stride, int32_t heads, const uint16_t* values,
+                            size_t value_stride, int64_t count, int32_t head_dim, int64_t first_position, float* sums);
+    void (*accumulate_f32)(const float* probabilities, size_t stride, int32_t heads, const float* values,
+                           size_t value_stride, int64_t count, int32_t head_dim, int64_t first_position, float* sums);
 
     // Softmax in place over `count` scores (a multiple of 8; pad with minus infinity): exp of the distance to the
     // maximum, 8 interleaved sums (index mod 8) folded 4, 2, 1, times the reciprocal; rounded to bf16 if asked.

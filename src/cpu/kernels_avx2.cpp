@@ -16,6 +16,7 @@ struct Avx2 {
     static constexpr int kTileTokens = 4;
     static constexpr int kPanelRows = 12;
     static constexpr int kSumRegisters = 2;  // 4 sums of 2 registers, and values
+    static constexpr int kSumHeads = 2;  // 4 sums each, a value and a probability
 
     static Register zero() { return _mm256_setzero_ps(); }
     static Register load(const float* values) { return load8(values); }

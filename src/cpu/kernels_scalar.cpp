@@ -55,21 +55,26 @@ void linear(const float* x, size_t x_stride, int32_t tokens, const Element* weig
 }
 
 template <typename Element>
-void scores(const float* q, const Element* keys, size_t key_stride, int64_t count, int32_t head_dim, float* out,
-            bool round) {
-    for (int64_t key = 0; key < count; ++key) {
-        const float sum = dot64(q, keys + key * key_stride, head_dim);
-        out[key] = round ? round_bf16(sum) : sum;
+void scores(const float* q, int32_t heads, const Element* keys, size_t key_stride, int64_t count, int32_t head_dim,
+            float* out, size_t out_stride, bool round) {
+    for (int32_t head = 0; head < heads; ++head) {
+        for (int64_t key = 0; key < count; ++key) {
+            const float sum = dot64(q + head * head_dim, keys + key * key_stride, head_dim);
+            out[head * out_stride + key] = round ? round_bf16(sum) : sum;
+        }
     }
 }
 
 template <typename Element>
-void accumulate(const float* probabilities, const Element* values, size_t value_stride, int64_t count, int32_t head_dim,
-                int64_t first_position, float* sums) {
-    for (int64_t key = 0; key < count; ++key) {
-        float* sum = sums + (first_position + key) % 4 * head_dim;
-        for (int32_t column = 0; column < head_dim; ++column) {
-            sum[column] = std::fma(probabilities[key], load(values + key * value_stride, column), sum[column]);
+void accumulate(const float* probabilities, size_t stride, int32_t heads, const Element* values, size_t value_stride,
+                int64_t count, int32_t head_dim, int64_t first_position, float* sums) {
+    for (int32_t head = 0; head < heads; ++head) {
+        for (int64_t key = 0; key < count; ++key) {
+            float* sum = sums + (head * 4 + (first_position + key) % 4) * head_dim;
+            const float probability = probabilities[head * stride + key];
+            for (int32_t column = 0; column < head_dim; ++column) {
+                sum[column] = std::fma(probability, load(values + key * value_stride, column), sum[column]);
+            }
         }
     }
 }

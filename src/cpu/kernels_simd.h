@@ -128,7 +128,7 @@ float dot64(const float* x, const Element* weights, int64_t columns) {
 // A tile of outputs over columns [begin, end): one group of sums at a time, each output's sums of that group in one
 // register. sums: [kRows, kTokens, 64], where they wait between blocks of columns.
 template <typename V, typename Element, int kRows, int kTokens>
-void add_block(const float* x, size_t x_stride, const Element* weights, int64_t columns, int64_t begin, int64_t end,
+void add_block(const float* x, size_t x_stride, const Element* weights, size_t row_stride, int64_t begin, int64_t end,
                float* sums) {
     for (int group = 0; group < V::kGroups; ++group) {
         float* place = sums + group * V::kWidth;
@@ -138,7 +138,7 @@ void add_block(const float* x, size_t x_stride, const Element* weights, int64_t 
         }
         for (int64_t column = begin + group * V::kWidth; column < end; column += 64) {
             typename V::Register loaded[kRows];
-            for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + row * columns + column);
+            for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + row * row_stride + column);
             for (int token = 0; token < kTokens; ++token) {
                 const typename V::Register values = V::load(x + token * x_stride + column);
                 for (int row = 0; row < kRows; ++row) tile[row][token] = V::fma(values, loaded[row], tile[row][token]);
@@ -153,8 +153,8 @@ void add_block(const float* x, size_t x_stride, const Element* weights, int64_t 
 // A few rows for a few tokens, tile by tile, a block of columns at a time: what a block reads and adds to stays in the
 // first-level cache.
 template <typename V, typename Element, int kTokens>
-void panel(const float* x, size_t x_stride, const Element* weights, int64_t columns, int rows, float* out,
-           size_t out_stride, bool round) {
+void panel(const float* x, size_t x_stride, const Element* weights, size_t row_stride, int64_t columns, int rows,
+           float* out, size_t out_stride, bool round) {
     constexpr int64_t kBlockColumns = 768;
     alignas(64) float sums[V::kPanelRows * kTokens * 64];
     for (int at = 0; at < rows * kTokens * 64; at += V::kWidth) V::store(sums + at, V::zero());
@@ -163,11 +163,11 @@ void panel(const float* x, size_t x_stride, const Element* weights, int64_t colu
         const int64_t end = begin + kBlockColumns < columns64 ? begin + kBlockColumns : columns64;
         int row = 0;
         for (; row + V::kTileRows <= rows; row += V::kTileRows) {
-            add_block<V, Element, V::kTileRows, kTokens>(x, x_stride, weights + row * columns, columns, begin, end,
-                                                         sums + row * kTokens * 64);
+            add_block<V, Element, V::kTileRows, kTokens>(x, x_stride, weights + row * row_stride, row_stride, begin,
+                                                         end, sums + row * kTokens * 64);
         }
         for (; row < rows; ++row) {
-            add_block<V, Element, 1, kTokens>(x, x_stride, weights + row * columns, columns, begin, end,
+            add_block<V, Element, 1, kTokens>(x, x_stride, weights + row * row_stride, row_stride, begin, end,
                                               sums + row * kTokens * 64);
         }
     }
@@ -177,8 +177,35 @@ void panel(const float* x, size_t x_stride, const Element* weights, int64_t colu
             for (int group = 0; group < V::kGroups; ++group) {
                 groups[group] = V::load(sums + (row * kTokens + token) * 64 + group * V::kWidth);
             }
-            const float sum = add_tail(fold64<V>(groups), x + token * x_stride, weights + row * columns, columns);
+            const float sum =
+                add_tail(fold64<V>(groups), x + token * x_stride, weights + row * row_stride, columns);
             out[token * out_stride + row] = round ? round1(sum) : sum;
+        }
+    }
+}
+
+// out[token * out_stride + row] for rows that lie row_stride apart.
+template <typename V, typename Element>
+void products(const float* x, size_t x_stride, int32_t tokens, const Element* weights, size_t row_stride,
+              int64_t columns, int64_t rows, float* out, size_t out_stride, bool round) {
+    int count = 0;
+    for (int64_t row = 0; row < rows; row += count) {
+        count = rows - row < V::kPanelRows ? static_cast<int>(rows - row) : V::kPanelRows;
+        const Element* block = weights + row * row_stride;
+        int32_t token = 0;
+        for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
+            panel<V, Element, V::kTileTokens>(x + token * x_stride, x_stride, block, row_stride, columns, count,
+                                              out + token * out_stride + row, out_stride, round);
+        }
+        for (; token + 2 <= tokens; token += 2) {
+            panel<V, Element, 2>(x + token * x_stride, x_stride, block, row_stride, columns, count,
+                                 out + token * out_stride + row, out_stride, round);
+        }
+        for (; token < tokens; ++token) {
+            for (int at = 0; at < count; ++at) {
+                const float sum = dot64<V>(x + token * x_stride, block + at * row_stride, columns);
+                out[token * out_stride + row + at] = round ? round1(sum) : sum;
+            }
         }
     }
 }
@@ -186,53 +213,43 @@ void panel(const float* x, size_t x_stride, const Element* weights, int64_t colu
 template <typename V, typename Element>
 void linear_simd(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns,
                  int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round) {
-    int rows = 0;
-    for (int64_t row = row_begin; row < row_end; row += rows) {
-        rows = row_end - row < V::kPanelRows ? static_cast<int>(row_end - row) : V::kPanelRows;
-        const Element* block = weights + row * columns;
-        int32_t token = 0;
-        for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
-            panel<V, Element, V::kTileTokens>(x + token * x_stride, x_stride, block, columns, rows,
-                                              out + token * out_stride + row, out_stride, round);
-        }
-        for (; token + 2 <= tokens; token += 2) {
-            panel<V, Element, 2>(x + token * x_stride, x_stride, block, columns, rows, out + token * out_stride + row,
-                                 out_stride, round);
-        }
-        for (; token < tokens; ++token) {
-            for (int at = 0; at < rows; ++at) {
-                const float sum = dot64<V>(x + token * x_stride, block + at * columns, columns);
-                out[token * out_stride + row + at] = round ? round1(sum) : sum;
-            }
-        }
-    }
+    products<V, Element>(x, x_stride, tokens, weights + row_begin * columns, static_cast<size_t>(columns), columns,
+                         row_end - row_begin, out + row_begin, out_stride, round);
 }
 
 // --- attention ---
 
 template <typename V, typename Element>
-void scores_simd(const float* q, const Element* keys, size_t key_stride, int64_t count, int32_t head_dim, float* out,
-                 bool round) {
-    for (int64_t key = 0; key < count; ++key) {
-        const float sum = dot64<V>(q, keys + key * key_stride, head_dim);
-        out[key] = round ? round1(sum) : sum;
-    }
+void scores_simd(const float* q, int32_t heads, const Element* keys, size_t key_stride, int64_t count,
+                 int32_t head_dim, float* out, size_t out_stride, bool round) {
+    products<V, Element>(q, static_cast<size_t>(head_dim), heads, keys, key_stride, head_dim, count, out, out_stride,
+                         round);
 }
 
-// The four sums of kRegisters registers' worth of columns, over all keys.
-template <typename V, typename Element, int kRegisters>
-void accumulate_columns(const float* probabilities, const Element* values, size_t value_stride, int64_t count,
-                        int32_t head_dim, int64_t first_position, float* sums) {
-    typename V::Register block[4][kRegisters];
+// The four sums of kHeads heads and kRegisters registers' worth of columns, over all keys.
+template <typename V, typename Element, int kHeads, int kRegisters>
+void accumulate_columns(const float* probabilities, size_t stride, const Element* values, size_t value_stride,
+                        int64_t count, int32_t head_dim, int64_t first_position, float* sums) {
+    using Register = typename V::Register;
+    Register block[4][kHeads][kRegisters];
+    const auto place = [&](int sum, int head, int part) {
+        return sums + (head * 4 + sum) * head_dim + part * V::kWidth;
+    };
     for (int sum = 0; sum < 4; ++sum) {
-        for (int part = 0; part < kRegisters; ++part)
-            block[sum][part] = V::load(sums + sum * head_dim + part * V::kWidth);
+        for (int head = 0; head < kHeads; ++head) {
+            for (int part = 0; part < kRegisters; ++part) block[sum][head][part] = V::load(place(sum, head, part));
+        }
     }
-    const auto add_key = [&](int64_t key, typename V::Register(&sum)[kRegisters]) {
-        const typename V::Register probability = V::broadcast(probabilities[key]);
-        const Element* value = values + key * value_stride;
+    const auto add_key = [&](int64_t key, Register(&sum)[kHeads][kRegisters]) {
+        Register value[kRegisters];
         for (int part = 0; part < kRegisters; ++part) {
-            sum[part] = V::fma(probability, V::load(value + part * V::kWidth), sum[part]);
+            value[part] = V::load(values + key * value_stride + part * V::kWidth);
+        }
+        for (int head = 0; head < kHeads; ++head) {
+            const Register probability = V::broadcast(probabilities[head * stride + key]);
+            for (int part = 0; part < kRegisters; ++part) {
+                sum[head][part] = V::fma(probability, value[part], sum[head][part]);
+            }
         }
     };
     int64_t key = 0;
@@ -245,29 +262,49 @@ void accumulate_columns(const float* probabilities, const Element* values, size_
     }
     for (; key < count; ++key) add_key(key, block[(first_position + key) % 4]);
     for (int sum = 0; sum < 4; ++sum) {
-        for (int part = 0; part < kRegisters; ++part)
-            V::store(sums + sum * head_dim + part * V::kWidth, block[sum][part]);
+        for (int head = 0; head < kHeads; ++head) {
+            for (int part = 0; part < kRegisters; ++part) V::store(place(sum, head, part), block[sum][head][part]);
+        }
     }
 }
 
-template <typename V, typename Element>
-void accumulate_simd(const float* probabilities, const Element* values, size_t value_stride, int64_t count,
-                     int32_t head_dim, int64_t first_position, float* sums) {
-    constexpr int kBlock = V::kSumRegisters * V::kWidth;
+// All columns of kHeads heads, kRegisters registers at a time.
+template <typename V, typename Element, int kHeads, int kRegisters>
+void accumulate_heads(const float* probabilities, size_t stride, const Element* values, size_t value_stride,
+                      int64_t count, int32_t head_dim, int64_t first_position, float* sums) {
+    constexpr int kBlock = kRegisters * V::kWidth;
     int32_t column = 0;
     for (; column + kBlock <= head_dim; column += kBlock) {
-        accumulate_columns<V, Element, V::kSumRegisters>(probabilities, values + column, value_stride, count, head_dim,
-                                                         first_position, sums + column);
+        accumulate_columns<V, Element, kHeads, kRegisters>(probabilities, stride, values + column, value_stride, count,
+                                                           head_dim, first_position, sums + column);
     }
     for (; column + V::kWidth <= head_dim; column += V::kWidth) {
-        accumulate_columns<V, Element, 1>(probabilities, values + column, value_stride, count, head_dim, first_position,
-                                          sums + column);
+        accumulate_columns<V, Element, kHeads, 1>(probabilities, stride, values + column, value_stride, count,
+                                                  head_dim, first_position, sums + column);
     }
     for (; column < head_dim; ++column) {
-        for (int64_t key = 0; key < count; ++key) {
-            float* sum = sums + (first_position + key) % 4 * head_dim + column;
-            *sum = fma1(probabilities[key], load1(values + key * value_stride + column), *sum);
+        for (int head = 0; head < kHeads; ++head) {
+            for (int64_t key = 0; key < count; ++key) {
+                float* sum = sums + (head * 4 + (first_position + key) % 4) * head_dim + column;
+                *sum = fma1(probabilities[head * stride + key], load1(values + key * value_stride + column), *sum);
+            }
         }
+    }
+}
+
+// A few heads share the reading of a value row.
+template <typename V, typename Element>
+void accumulate_simd(const float* probabilities, size_t stride, int32_t heads, const Element* values,
+                     size_t value_stride, int64_t count, int32_t head_dim, int64_t first_position, float* sums) {
+    int32_t head = 0;
+    const auto sums_of = [&] { return sums + static_cast<int64_t>(head) * 4 * head_dim; };
+    for (; head + V::kSumHeads <= heads; head += V::kSumHeads) {
+        accumulate_heads<V, Element, V::kSumHeads, 1>(probabilities + head * stride, stride, values, value_stride,
+                                                      count, head_dim, first_position, sums_of());
+    }
+    for (; head < heads; ++head) {
+        accumulate_heads<V, Element, 1, V::kSumRegisters>(probabilities + head * stride, stride, values, value_stride,
+                                                          count, head_dim, first_position, sums_of());
     }
 }
 
