@@ -13,6 +13,7 @@ using model::Value;
 namespace {
 
 constexpr int32_t kHeadsTogether = 8;
+constexpr int64_t kKeysAtOnce = 128;
 
 }  // namespace
 
@@ -91,14 +92,19 @@ void CpuOps::attend_heads(Scratch& scratch, const float* q, const RowPlace& plac
         kernels_.softmax(scores + head * padded, static_cast<int64_t>(padded), round_);
     }
     for (const auto& part : stretches.parts) {
-        const float* probabilities = scores + lead + (part.first_position - first);
-        if (part.count == 0) continue;
-        if (cache.values_bf16) {
-            kernels_.accumulate_bf16(probabilities, padded, run.count, cache.values_bf16.get() + offset(part), width,
-                                     part.count, spec.head_dim, part.first_position, scratch.sums.data());
-        } else {
-            kernels_.accumulate_f32(probabilities, padded, run.count, cache.values_f32.get() + offset(part), width,
-                                    part.count, spec.head_dim, part.first_position, scratch.sums.data());
+        // Some keys at a time: their values are read once for each few columns, so they had better stay in a cache.
+        for (int64_t done = 0; done < part.count; done += kKeysAtOnce) {
+            const float* probabilities = scores + lead + (part.first_position - first) + done;
+            const int64_t some = std::min(kKeysAtOnce, part.count - done);
+            const size_t at = offset(part) + static_cast<size_t>(done) * width;
+            const int64_t position = part.first_position + done;
+            if (cache.values_bf16) {
+                kernels_.accumulate_bf16(probabilities, padded, run.count, cache.values_bf16.get() + at, width, some,
+                                         spec.head_dim, position, scratch.sums.data());
+            } else {
+                kernels_.accumulate_f32(probabilities, padded, run.count, cache.values_f32.get() + at, width, some,
+                                        spec.head_dim, position, scratch.sums.data());
+            }
         }
     }
     for (size_t head = 0; head < heads; ++head) {
