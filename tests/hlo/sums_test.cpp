@@ -102,7 +102,7 @@ TEST(Sums, AReductionRoundsAtEveryStepFromItsInitialValue) {
     const auto summed = [](Builder& builder, auto& p) { return builder.reduce(p[0], Opcode::add, {0}, 0); };
     EXPECT_EQ(numbers_of(computed({tensor_of(bf16, {256, 1, 1})}, summed)), Numbers{256});
     EXPECT_EQ(numbers_of(computed({tensor_of(f32, {256, 1, 1})}, summed)), Numbers{258});
-    EXPECT_EQ(numbers_of(computed({tensor_of(f32, {})},
+    EXPECT_EQ(numbers_of(computed({},
                                   [](Builder& builder, auto&) {
                                       return builder.reduce(builder.splat(f32, 3, {2, 2}), Opcode::multiply, {0, 1}, 2);
                                   })),
