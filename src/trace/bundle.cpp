@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -27,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kManifestName = "manifest.json";
-constexpr size_t kManifestFileBytes = size_t{32} << 20;
 constexpr const char* kMakeAgain = "make the bundle again with `gemmatrace compile`";
 
 [[noreturn]] void fail_writing(const fs::path& path, int error) {
@@ -91,32 +89,15 @@ class DraftFolder {
     fs::path path_;
 };
 
-std::vector<ProgramTensor> tensors_of(const std::vector<std::string>& names, const std::vector<hlo::Shape>& shapes,
-                                      const std::vector<WeightRecipe>& weights) {
-    std::set<std::string> weight_names;
-    for (const WeightRecipe& recipe : weights) weight_names.insert(recipe.name);
+// Tensors of the entry at these places, as the host names them.
+std::vector<ProgramTensor> tensors_of(const hlo::Module& module, const std::vector<int32_t>& places,
+                                      const std::vector<std::string>& names) {
     std::vector<ProgramTensor> tensors;
-    for (size_t index = 0; index < names.size(); ++index) {
-        const auto role =
-            weight_names.contains(names[index]) ? ProgramTensor::Role::weight : ProgramTensor::Role::step;
-        tensors.push_back({names[index], role, shapes[index]});
+    for (size_t index = 0; index < places.size(); ++index) {
+        const hlo::Shape& shape = module.entry().instructions[static_cast<size_t>(places[index])].shape;
+        tensors.push_back({names.at(index), ProgramTensor::Role::step, shape});
     }
     return tensors;
-}
-
-// What a module takes and gives, as the manifest says it.
-ProgramEntry describe_program(const ProgramSpec& spec, const hlo::Module& module,
-                              const std::vector<WeightRecipe>& weights) {
-    ProgramEntry entry;
-    entry.spec = spec;
-    entry.inputs = tensors_of(module.parameter_names(), module.host_shape.parameters, weights);
-    entry.outputs = tensors_of(module.output_names(), module.host_shape.result.elements, {});
-    entry.aliases = module.aliases;
-    for (const hlo::Alias& alias : module.aliases) {
-        entry.inputs[static_cast<size_t>(alias.parameter)].role = ProgramTensor::Role::cache;
-        entry.outputs[static_cast<size_t>(alias.output)].role = ProgramTensor::Role::cache;
-    }
-    return entry;
 }
 
 size_t step_bytes(const ProgramEntry& entry) {
@@ -148,6 +129,24 @@ void require_clean(const EmittedProgram& program) {
 }
 
 }  // namespace
+
+ProgramEntry describe_program(const ProgramSpec& spec, const hlo::Module& module,
+                              const std::vector<WeightRecipe>& weights) {
+    ProgramEntry entry;
+    entry.spec = spec;
+    entry.inputs = tensors_of(module, module.parameters(), module.parameter_names());
+    entry.outputs = tensors_of(module, module.outputs(), module.output_names());
+    entry.aliases = module.aliases;
+    for (ProgramTensor& input : entry.inputs) {
+        const bool is_weight = std::ranges::find(weights, input.name, &WeightRecipe::name) != weights.end();
+        if (is_weight) input.role = ProgramTensor::Role::weight;
+    }
+    for (const hlo::Alias& alias : module.aliases) {
+        entry.inputs[static_cast<size_t>(alias.parameter)].role = ProgramTensor::Role::cache;
+        entry.outputs[static_cast<size_t>(alias.output)].role = ProgramTensor::Role::cache;
+    }
+    return entry;
+}
 
 std::vector<ProgramSpec> BundleSpec::programs() const {
     std::vector<ProgramSpec> programs;
@@ -234,7 +233,7 @@ Bundle::Bundle(fs::path directory) : directory_(std::move(directory)) {
         throw Error(ErrorCode::not_found, fmt::format("there is no bundle: {} is missing", printable(path.string())), {},
                     "make one with `gemmatrace compile`");
     }
-    manifest_ = parse_manifest(read_file(path, kManifestFileBytes), path.string());
+    manifest_ = parse_manifest(read_file(path, kLargestManifestBytes), path.string());
     for (const ProgramEntry& entry : manifest_.programs) {
         const fs::path file = directory_ / entry.file();
         const auto bytes = fs::file_size(file, problem);

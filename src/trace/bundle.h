@@ -19,6 +19,10 @@
 
 namespace gemmatrace::trace {
 
+// What a program takes and gives, as a manifest says it; without the file's size and hash. Of a sound module.
+ProgramEntry describe_program(const ProgramSpec& spec, const hlo::Module& module,
+                              const std::vector<WeightRecipe>& weights);
+
 // What to make programs for.
 struct BundleSpec {
     checkpoint::ModelConfig config;

@@ -19,6 +19,8 @@ inline constexpr int32_t kManifestSchema = 1;  // of manifest.json; raised when 
 // Of trace_program: raised when the same arguments give another program, so that older bundles are refused.
 inline constexpr int32_t kProgramVersion = 1;
 
+inline constexpr size_t kLargestManifestBytes = size_t{32} << 20;  // longer files are refused
+
 // The members of a config that decide what is computed, each by its name; what only names tokens, files or stored types
 // is not among them, so that a bundle serves every checkpoint of the same geometry.
 nlohmann::ordered_json model_identity(const checkpoint::ModelConfig& config, bool has_untied_head);

@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kManifestBytes = size_t{32} << 20;
 constexpr int64_t kLargestSize = int64_t{1} << 40;  // of a dimension or a count of bytes
 constexpr size_t kLongestName = 200;
 constexpr size_t kMostEntries = 100'000;  // of any list
@@ -267,7 +266,7 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
-    const ordered_json document = parse_json(text, where, ErrorCode::corrupt, {kManifestBytes, 32});
+    const ordered_json document = parse_json(text, where, ErrorCode::corrupt, {kLargestManifestBytes, 32});
     const Members top(document, where, "");
     Manifest manifest;
     manifest.schema_version = static_cast<int32_t>(top.integer("schema_version", 0, 1'000'000));
