@@ -50,7 +50,7 @@ ConversationSettings conversation_settings(const ChatOptions& options, const Loa
             .system = options.system,
             .is_thinking = options.is_thinking,
             .max_tokens = options.max_tokens,
-            .context_tokens = options.context_tokens.value_or(default_context_tokens(*model.runner))};
+            .context_tokens = options.context_tokens.value_or(default_context_tokens(*model.source))};
 }
 
 // Asks one question and shows the reply. Answers false when nobody reads any more.

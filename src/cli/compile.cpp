@@ -41,6 +41,7 @@ struct CompileOptions {
     int32_t slots = 1;
     std::string contexts = "512,2K,8K";
     int32_t chunk_tokens = 64;
+    std::string precision = "bf16";
     std::string target = "inf2";
     bool emits_only = false;
     bool emits_text = false;
@@ -59,6 +60,10 @@ void check_options(const CompileOptions& options) {
     if (options.target != "inf2") {
         refuse(ErrorCode::unsupported, fmt::format("there are no programs for \"{}\"", printable(options.target)),
                "--target", "use inf2");
+    }
+    if (options.precision != "bf16" && options.precision != "fp32") {
+        refuse(ErrorCode::bad_request, fmt::format("there is no precision \"{}\"", printable(options.precision)),
+               "--precision", "use bf16, or fp32 to judge by");
     }
     if (options.plans_only) return;
     if (!options.emits_only) {
@@ -94,7 +99,8 @@ trace::BundleSpec bundle_spec(const CompileOptions& options) {
     trace::BundleSpec spec;
     read_model(options, spec);
     spec.buckets = parse_token_counts(options.contexts, "--context");
-    spec.geometry = {options.ranks, options.slots, spec.buckets.back(), options.chunk_tokens};
+    spec.geometry = {options.ranks, options.slots, spec.buckets.back(), options.chunk_tokens, {}};
+    if (options.precision == "fp32") spec.geometry.precision = model::Precision::fp32;
     spec.target = options.target;
     return spec;
 }
@@ -155,6 +161,7 @@ void describe(Command& command, CompileOptions& options) {
         {"--context", &options.contexts, "cached tokens that programs are made for; the largest is a slot's", "LIST", "",
          true},
         {"--chunk", &options.chunk_tokens, "prompt tokens of one prefill", "N", "", true},
+        {"--precision", &options.precision, "of values and caches; fp32 is for judging", "bf16|fp32", "", true},
         {"--target", &options.target, "accelerator", "inf2", "", true},
         {"--emit-only", &options.emits_only, "write the programs without running the Neuron compiler"},
         {"--emit-hlo-text", &options.emits_text, "each program as text too"},

@@ -18,15 +18,15 @@ nlohmann::ordered_json message(const char* role, const std::string& content) {
 
 }  // namespace
 
-int64_t default_context_tokens(const cpu::Runner& runner) {
-    int64_t tokens = runner.config().max_position_embeddings;
+int64_t default_context_tokens(const engine::BackendSource& source) {
+    int64_t tokens = source.most_context_tokens();
     const size_t budget = available_memory_bytes() / 4;
-    while (tokens > kMinContextTokens && runner.slot_bytes(tokens) > budget) tokens /= 2;
+    while (tokens > kMinContextTokens && source.slot_bytes(tokens) > budget) tokens /= 2;
     return tokens;
 }
 
 Conversation::Conversation(LoadedModel& model, const ConversationSettings& settings)
-    : model_(model), settings_(settings), slot_(model.runner->new_slot(settings.context_tokens)) {}
+    : model_(model), settings_(settings), backend_(model.source->make(1, settings.context_tokens)) {}
 
 nlohmann::ordered_json Conversation::messages() const {
     auto all = nlohmann::ordered_json::array();
@@ -39,10 +39,10 @@ nlohmann::ordered_json Conversation::messages() const {
 std::span<const int32_t> Conversation::prepare_slot(std::span<const int32_t> prompt_ids) {
     // The lengths differ after a turn that failed on its way.
     const bool goes_on = slot_ids_.size() < prompt_ids.size() &&
-                         static_cast<int64_t>(slot_ids_.size()) == slot_.length() &&
+                         static_cast<int64_t>(slot_ids_.size()) == backend_->length(kOnlySlot) &&
                          std::equal(slot_ids_.begin(), slot_ids_.end(), prompt_ids.begin());
     if (!goes_on) {
-        slot_.clear();
+        backend_->trim(kOnlySlot, 0);
         slot_ids_.clear();
     }
     return prompt_ids.subspan(slot_ids_.size());
@@ -53,7 +53,7 @@ Turn Conversation::ask(const std::string& question, const std::function<bool(con
     asked_messages.push_back(message("user", question));
     const std::vector<int32_t> prompt_ids = model_.prompts->chat(asked_messages, settings_.is_thinking);
     const auto prompt_tokens = static_cast<int64_t>(prompt_ids.size());
-    engine::check_context(prompt_tokens, 1, slot_.capacity());
+    engine::check_context(prompt_tokens, 1, settings_.context_tokens);
 
     Turn turn;
     turn.prompt_tokens = prompt_ids.size();
@@ -61,7 +61,7 @@ Turn Conversation::ask(const std::string& question, const std::function<bool(con
     const auto new_ids = prepare_slot(prompt_ids);
     turn.reused_tokens = slot_ids_.size();
     request.prompt_ids.assign(new_ids.begin(), new_ids.end());
-    request.max_tokens = std::min(settings_.max_tokens, slot_.capacity() - prompt_tokens);
+    request.max_tokens = std::min(settings_.max_tokens, settings_.context_tokens - prompt_tokens);
     request.sampling = settings_.sampling;
     request.sampling.seed += asked_++;  // so that asking again may bring another answer
     request.stop_ids = model_.defaults.eos_token_ids;
@@ -79,7 +79,7 @@ Turn Conversation::ask(const std::string& question, const std::function<bool(con
         }
         pieces.clear();
     };
-    turn.result = engine::generate(*model_.runner, slot_, request, [&](int32_t id) {
+    turn.result = engine::generate(*backend_, kOnlySlot, request, [&](int32_t id) {
         parser.push(id, pieces);
         show_pieces();
         return is_wanted;
@@ -90,7 +90,7 @@ Turn Conversation::ask(const std::string& question, const std::function<bool(con
     // The slot holds the prompt and most of the reply: exactly as many ids as it says.
     slot_ids_ = prompt_ids;
     slot_ids_.insert(slot_ids_.end(), turn.result.token_ids.begin(), turn.result.token_ids.end());
-    slot_ids_.resize(static_cast<size_t>(slot_.length()));
+    slot_ids_.resize(static_cast<size_t>(backend_->length(kOnlySlot)));
     if (!answer.empty()) {
         turns_.push_back(message("user", question));
         turns_.push_back(message("assistant", answer));

@@ -44,15 +44,17 @@ class Conversation {
     ConversationSettings& settings() { return settings_; }
     // The system message, if any, and all questions and answers.
     nlohmann::ordered_json messages() const;
-    int64_t used_tokens() const { return slot_.length(); }
-    int64_t context_tokens() const { return slot_.capacity(); }
+    int64_t used_tokens() const { return backend_->length(kOnlySlot); }
+    int64_t context_tokens() const { return settings_.context_tokens; }
 
   private:
+    static constexpr int32_t kOnlySlot = 0;
+
     std::span<const int32_t> prepare_slot(std::span<const int32_t> prompt_ids);
 
     LoadedModel& model_;
     ConversationSettings settings_;
-    cpu::Slot slot_;
+    std::unique_ptr<engine::Backend> backend_;
     std::vector<int32_t> slot_ids_;  // what the slot holds
     nlohmann::ordered_json turns_ = nlohmann::ordered_json::array();
     uint64_t asked_ = 0;
@@ -60,6 +62,6 @@ class Conversation {
 
 // The context a conversation gets when the user names none: as much of the model's as its cache takes at most a quarter
 // of the memory that is free now.
-int64_t default_context_tokens(const cpu::Runner& runner);
+int64_t default_context_tokens(const engine::BackendSource& source);
 
 }  // namespace gemmatrace::cli

@@ -196,8 +196,8 @@ nlohmann::ordered_json stop_reason(const engine::GenerationResult& result, const
 
 std::string result_json(const GenerateOptions& options, const LoadedModel& model,
                         const engine::GenerationRequest& request, const engine::GenerationResult& result,
-                        const Reply& reply, int64_t capacity) {
-    const cpu::Runner& runner = *model.runner;
+                        const Reply& reply, const engine::Backend& backend) {
+    const engine::BackendFacts facts = backend.facts();
     const bool is_stopped = result.stop_id || reply.stop_string();
     nlohmann::ordered_json json;
     json["prompt_ids"] = request.prompt_ids;
@@ -220,16 +220,21 @@ std::string result_json(const GenerateOptions& options, const LoadedModel& model
     }
     json["seed"] = is_sampled || options.sampling.seed ? nlohmann::ordered_json(request.sampling.seed)
                                                        : nlohmann::ordered_json(nullptr);
-    json["precision"] = model::precision_name(runner.precision());
-    json["isa"] = cpu::isa_name(runner.isa());
-    json["threads"] = runner.threads();
+    json["precision"] = model::precision_name(backend.limits().precision);
+    json["device"] = facts.device;
+    if (facts.device == "cpu") {
+        json["isa"] = facts.isa;
+        json["threads"] = facts.threads;
+    } else {
+        json["ranks"] = facts.ranks;
+    }
     json["timings"] = {{"load_s", model.load_seconds},
                        {"prefill_s", result.prefill_seconds},
                        {"decode_s", result.decode_seconds},
                        {"first_token_s", model.load_seconds + result.prefill_seconds},
                        {"prompt_tokens_per_s", rate(request.prompt_ids.size(), result.prefill_seconds)},
                        {"decode_tokens_per_s", rate(result.token_ids.size(), result.decode_seconds)}};
-    json["memory"] = memory_report(runner, capacity);
+    json["memory"] = memory_report(backend);
     std::string text = dump_json(json);
     if (options.top_logits > 0) {
         text.pop_back();  // the closing brace: the library would print floats as doubles
@@ -251,7 +256,6 @@ std::string how_it_ended(const engine::GenerationResult& result, const Reply& re
 int run_generate(const GenerateOptions& options) {
     const bool needs_text = !options.ids || !options.stop_strings.empty();
     LoadedModel model = load_model(options.model, needs_text);
-    cpu::Runner& runner = *model.runner;
 
     engine::GenerationRequest request;
     request.sampling = sampling_parameters(options.sampling, model.defaults);
@@ -261,18 +265,18 @@ int run_generate(const GenerateOptions& options) {
     request.top_logits = options.top_logits;
     request.should_stop = is_interrupted;
     const auto prompt_tokens = static_cast<int64_t>(request.prompt_ids.size());
-    request.max_tokens = tokens_to_generate(options, prompt_tokens, runner.config().max_position_embeddings);
+    request.max_tokens = tokens_to_generate(options, prompt_tokens, model.source->most_context_tokens());
 
     const int64_t capacity = prompt_tokens + std::max<int64_t>(request.max_tokens, 0);
-    cpu::Slot slot = runner.new_slot(std::max<int64_t>(capacity, 1));
+    const auto backend = model.source->make(1, std::max<int64_t>(capacity, 1));
     Reply reply(options, model.prompts ? &*model.prompts : nullptr, request.prompt_ids);
     const engine::GenerationResult result =
-        engine::generate(runner, slot, request, [&](int32_t id) { return reply.push(id); });
+        engine::generate(*backend, 0, request, [&](int32_t id) { return reply.push(id); });
     reply.finish();
     throw_if_interrupted();
     if (reply.is_reader_gone()) return 0;
     if (options.is_json) {
-        write_out(result_json(options, model, request, result, reply, capacity));
+        write_out(result_json(options, model, request, result, reply, *backend));
     } else {
         write_error(fmt::format("{}, {}\n",
                                 speed_line(request.prompt_ids.size(), result.prefill_seconds, result.token_ids.size(),

@@ -56,22 +56,22 @@ LoadedModel load_model(const ModelOptions& options, bool needs_tokenizer) {
     const std::filesystem::path checkpoint = find_checkpoint(options.checkpoint, options.may_pull);
     const auto start = Clock::now();  // fetching is not loading
     LoadedModel loaded;
-    loaded.runner = std::make_unique<cpu::Runner>(checkpoint, runner_options(options));
-    const checkpoint::ModelConfig& config = loaded.runner->config();
+    loaded.source = open_backend(options, checkpoint);
+    const checkpoint::ModelConfig& config = loaded.source->config();
     loaded.defaults = checkpoint::load_generation_config(checkpoint, config);
     if (needs_tokenizer || has_tokenizer(checkpoint)) loaded.prompts.emplace(checkpoint, config);
     loaded.load_seconds = seconds_between(start, Clock::now());
     return loaded;
 }
 
-nlohmann::ordered_json memory_report(const cpu::Runner& runner, int64_t slot_capacity) {
-    const cpu::MemoryUse use = runner.memory_use();
+nlohmann::ordered_json memory_report(const engine::Backend& backend) {
+    const engine::BackendFacts use = backend.facts();
     struct rusage usage = {};
     getrusage(RUSAGE_SELF, &usage);
     return {{"mapped_weight_bytes", use.mapped_weight_bytes},
             {"converted_weight_bytes", use.converted_weight_bytes},
             {"workspace_bytes", use.workspace_bytes},
-            {"kv_cache_bytes", runner.slot_bytes(slot_capacity)},
+            {"kv_cache_bytes", backend.slot_bytes(backend.limits().context_tokens)},
             {"peak_resident_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024}};
 }
 

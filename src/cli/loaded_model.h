@@ -1,4 +1,4 @@
-// A checkpoint opened to generate from: the runner, the tokenizer, the template and the checkpoint's own defaults.
+// A checkpoint opened to generate from: the model, the tokenizer, the template and the checkpoint's own defaults.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 #include "checkpoint/config.h"
 #include "cli/options.h"
-#include "cpu/runner.h"
+#include "engine/backend.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -45,7 +45,7 @@ class PromptWriter {
 };
 
 struct LoadedModel {
-    std::unique_ptr<cpu::Runner> runner;
+    std::unique_ptr<engine::BackendSource> source;
     checkpoint::GenerationConfig defaults;
     std::optional<PromptWriter> prompts;  // nothing: no tokenizer.json, allowed only for ids
     double load_seconds = 0.0;
@@ -55,8 +55,8 @@ struct LoadedModel {
 // Error(not_found); a broken one always is an error.
 LoadedModel load_model(const ModelOptions& options, bool needs_tokenizer);
 
-// Memory as numbers for a report: what the runner says, the slot when full, and the process's largest resident set.
-nlohmann::ordered_json memory_report(const cpu::Runner& runner, int64_t slot_capacity);
+// Memory as numbers for a report: what the backend says, the slot when full, and the process's largest resident set.
+nlohmann::ordered_json memory_report(const engine::Backend& backend);
 
 // "12 prompt tokens in 0.05 s (240/s), 34 tokens in 0.81 s (42/s)".
 std::string speed_line(size_t prompt_tokens, double prefill_seconds, size_t new_tokens, double decode_seconds);

@@ -6,13 +6,19 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
+#include "engine/cpu_backend.h"
+#include "engine/device_backend.h"
 #include "engine/sampler.h"
+#include "trace/sim_device.h"
 
 namespace gemmatrace::cli {
 namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr int32_t kMaxChunkTokens = 65536;
+constexpr int32_t kCpuChunkTokens = 128;
+constexpr int32_t kProgramChunkTokens = 64;
 constexpr int32_t kReferenceTopK = 50;  // what Transformers samples with when no file and no call says otherwise
 
 uint64_t random_seed() {
@@ -37,7 +43,10 @@ void add_model_options(Command& command, ModelOptions& options) {
           kShowsDefault},
          {"--threads", &options.threads, "threads to compute with; 0: one a core", "N", "", kShowsDefault},
          {"--isa", &options.isa, "instruction set of the kernels", "auto|scalar|avx2|avx512", "", kShowsDefault},
-         {"--chunk", &options.chunk_tokens, "prompt tokens computed together", "N", "", kShowsDefault}});
+         {"--chunk", &options.chunk_tokens, "prompt tokens computed together [128; 64 in programs]", "N"},
+         {"--device", &options.device, "cpu, or sim: the accelerator's programs, simulated (slow)", "cpu|sim", "",
+          kShowsDefault},
+         {"--tp", &options.ranks, "cores that share the model, with --device sim [1]", "N"}});
 }
 
 void add_sampling_options(Command& command, SamplingOptions& options) {
@@ -61,14 +70,42 @@ cpu::RunnerOptions runner_options(const ModelOptions& options) {
         throw Error(ErrorCode::bad_request, fmt::format("{} threads were asked for", options.threads),
                     {{"field", "--threads"}}, fmt::format("use 1 to {}, or 0 for one a core", kMaxThreads));
     }
-    if (options.chunk_tokens < 1 || options.chunk_tokens > kMaxChunkTokens) {
-        throw Error(ErrorCode::bad_request, fmt::format("a chunk of {} tokens was asked for", options.chunk_tokens),
+    const int32_t chunk_tokens = options.chunk_tokens.value_or(kCpuChunkTokens);
+    if (chunk_tokens < 1 || chunk_tokens > kMaxChunkTokens) {
+        throw Error(ErrorCode::bad_request, fmt::format("a chunk of {} tokens was asked for", chunk_tokens),
                     {{"field", "--chunk"}}, fmt::format("use 1 to {}", kMaxChunkTokens));
     }
     result.threads = options.threads;
-    result.chunk_tokens = options.chunk_tokens;
+    result.chunk_tokens = chunk_tokens;
     if (options.isa != "auto") result.isa = cpu::parse_isa(options.isa);
     return result;
+}
+
+std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
+                                                    const std::filesystem::path& checkpoint) {
+    const cpu::RunnerOptions checked = runner_options(options);
+    const auto refuse = [](bool is_given, const char* option, const char* remedy) {
+        if (!is_given) return;
+        throw Error(ErrorCode::bad_request, fmt::format("{} has no meaning on this device", option), {{"field", option}},
+                    remedy);
+    };
+    if (options.device == "cpu") {
+        refuse(options.ranks.has_value(), "--tp", "leave it out, or use --device sim");
+        return engine::make_cpu_source(std::make_unique<cpu::Runner>(checkpoint, checked), checked.chunk_tokens);
+    }
+    if (options.device != "sim") {
+        throw Error(ErrorCode::bad_request, fmt::format("unknown device '{}'", options.device), {{"field", "--device"}},
+                    "use cpu or sim");
+    }
+    refuse(checked.isa.has_value(), "--isa", "leave it out");
+    engine::DeviceSourceOptions device;
+    device.checkpoint = checkpoint;
+    device.ranks = options.ranks.value_or(1);
+    device.precision = checked.precision;
+    device.chunk_tokens = options.chunk_tokens.value_or(kProgramChunkTokens);
+    const int threads = checked.threads > 0 ? checked.threads : usable_cores();
+    device.make_device = [threads](int32_t ranks) { return trace::make_sim_device(ranks, threads); };
+    return engine::make_device_source(std::move(device));
 }
 
 engine::SamplingParameters sampling_parameters(const SamplingOptions& options,

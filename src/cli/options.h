@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "checkpoint/config.h"
 #include "cli/command.h"
 #include "cpu/runner.h"
+#include "engine/backend.h"
 #include "engine/sampling_parameters.h"
 
 namespace gemmatrace::cli {
@@ -21,7 +23,9 @@ struct ModelOptions {
     std::string precision = "bf16";
     std::string isa = "auto";
     int threads = 0;
-    int32_t chunk_tokens = 128;
+    std::optional<int32_t> chunk_tokens;
+    std::string device = "cpu";
+    std::optional<int32_t> ranks;
 };
 
 // What the user said about choosing tokens; what was not said comes from the checkpoint.
@@ -35,13 +39,17 @@ struct SamplingOptions {
 
 // The positional CHECKPOINT.
 Option checkpoint_argument(std::filesystem::path& checkpoint);
-// CHECKPOINT, --pull, --precision, --isa, --threads, --chunk.
+// CHECKPOINT, --pull, --device, --tp, --precision, --isa, --threads, --chunk.
 void add_model_options(Command& command, ModelOptions& options);
 // --temperature, --top-k, --top-p, --min-p, --seed.
 void add_sampling_options(Command& command, SamplingOptions& options);
 
 // Throws Error(bad_request) for a value out of range, Error(unsupported) for an instruction set this machine lacks.
 cpu::RunnerOptions runner_options(const ModelOptions& options);
+// Opens the checkpoint, which find_checkpoint found, for the device that was asked for. Throws besides
+// Error(bad_request) for options that this device does not have.
+std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
+                                                    const std::filesystem::path& checkpoint);
 
 // Command line over generation_config.json over Transformers' defaults (temperature 1, top_k 50). Sampling is on when
 // the file says do_sample or any of temperature, top_k, top_p, min_p was given; `--temperature 0` turns it off. Without

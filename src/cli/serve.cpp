@@ -18,7 +18,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/sizes.h"
-#include "engine/cpu_backend.h"
 #include "engine/generator.h"
 #include "server/http/server.h"
 #include "server/routes.h"
@@ -101,8 +100,8 @@ struct CachePlan {
     size_t bytes = 0;
 };
 
-CachePlan plan_cache(const ServeOptions& options, const cpu::Runner& runner) {
-    const int64_t positions = runner.config().max_position_embeddings;
+CachePlan plan_cache(const ServeOptions& options, const engine::BackendSource& source, int32_t slots) {
+    const int64_t positions = source.most_context_tokens();
     const size_t budget =
         options.cache_mib ? static_cast<size_t>(*options.cache_mib) << 20 : available_memory_bytes() / 2;
     CachePlan plan;
@@ -116,26 +115,26 @@ CachePlan plan_cache(const ServeOptions& options, const cpu::Runner& runner) {
         plan.context_tokens = *options.context_tokens;
     } else {
         plan.context_tokens = positions;
-        while (plan.context_tokens > kMinContext && runner.slot_bytes(plan.context_tokens) > budget) {
+        while (plan.context_tokens > kMinContext && source.slot_bytes(plan.context_tokens) > budget) {
             plan.context_tokens /= 2;
         }
     }
-    const size_t all = runner.slot_bytes(plan.context_tokens) * static_cast<size_t>(options.slots);
+    const size_t all = source.slot_bytes(plan.context_tokens) * static_cast<size_t>(slots);
     plan.bytes = std::min(budget, all);
     return plan;
 }
 
-// What the runner itself decodes for a few tokens, before the engine gets it: the same must come through the engine.
-server::Canary make_canary(cpu::Runner& runner, const server::Service& service) {
+// What the backend itself decodes for a few tokens, before the engine gets it: the same must come through the engine.
+server::Canary make_canary(engine::Backend& backend, const server::Service& service) {
     server::Canary canary;
     const std::vector<int32_t> text = service.tokenizer.encode("The capital of France is");
     if (service.bos_id) canary.prompt_ids.push_back(*service.bos_id);
     canary.prompt_ids.insert(canary.prompt_ids.end(), text.begin(), text.end());
-    cpu::Slot slot = runner.new_slot(static_cast<int64_t>(canary.prompt_ids.size()) + kCanaryTokens);
     engine::GenerationRequest request;
     request.prompt_ids = canary.prompt_ids;
     request.max_tokens = kCanaryTokens;
-    canary.expected_ids = engine::generate(runner, slot, request, nullptr).token_ids;
+    canary.expected_ids = engine::generate(backend, 0, request, nullptr).token_ids;
+    backend.release(0);
     return canary;
 }
 
@@ -165,6 +164,7 @@ struct Served {
     server::Service service;
     server::Canary canary = {};
     CachePlan plan = {};
+    int32_t slots = 0;
 };
 
 Served load_service(const ServeOptions& options) {
@@ -180,19 +180,19 @@ Served load_service(const ServeOptions& options) {
     } catch (const Error& error) {
         if (error.code() != ErrorCode::not_found) throw;
     }
-    service.bos_id = model.runner->config().bos_token_id;
+    service.bos_id = model.source->config().bos_token_id;
     if (const auto id = service.tokenizer.bos_id()) service.bos_id = id;
     service.defaults = generation_defaults(model.defaults);
     service.limits.max_request_seconds = options.request_timeout;
-    served.canary = make_canary(*model.runner, service);
-    served.plan = plan_cache(options, *model.runner);
+    served.slots = std::min(options.slots, model.source->most_slots().value_or(options.slots));
+    served.plan = plan_cache(options, *model.source, served.slots);
+    auto backend = model.source->make(served.slots, served.plan.context_tokens);
+    served.canary = make_canary(*backend, service);
     engine::EngineOptions engine_options;
     engine_options.queue_requests = static_cast<size_t>(options.max_queue);
     engine_options.cache_bytes = served.plan.bytes;
     engine_options.snapshot_bytes = static_cast<size_t>(options.snapshot_mib) << 20;
     engine_options.reuses_prefixes = !options.keeps_no_prefixes;
-    auto backend = engine::make_cpu_backend(std::move(model.runner), options.slots, served.plan.context_tokens,
-                                            options.model.chunk_tokens);
     service.engine = std::make_unique<engine::Engine>(std::move(backend), engine_options);
     return served;
 }
@@ -210,7 +210,7 @@ void announce(const ServeOptions& options, const Served& served, uint16_t port, 
         "  clients    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY={}; model {}\n"
         "\n",
         served.service.model_id, served.service.engine->backend_description(), served.plan.context_tokens,
-        options.slots, size_text(served.plan.bytes), options.snapshot_mib, base, has_keys ? "  (with an API key)" : "",
+        served.slots, size_text(served.plan.bytes), options.snapshot_mib, base, has_keys ? "  (with an API key)" : "",
         base, has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none",
         served.service.model_id));
 }

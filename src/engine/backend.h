@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "checkpoint/config.h"
 #include "model/precision.h"
 
 namespace gemmatrace::engine {
@@ -20,6 +21,18 @@ struct BackendLimits {
     int32_t chunk_tokens = 0;  // most tokens of one prefill call
     std::optional<double> final_softcap = {};
     model::Precision precision = model::Precision::bf16;
+    bool gives_all_rows = true;  // logits of every row of a prefill
+};
+
+// What runs the model, for reports.
+struct BackendFacts {
+    std::string device;  // "cpu" or "sim"
+    std::string isa;     // of the CPU's kernels
+    int threads = 0;
+    int32_t ranks = 1;
+    size_t mapped_weight_bytes = 0;     // used where they lie
+    size_t converted_weight_bytes = 0;  // copies of tensors stored in another type
+    size_t workspace_bytes = 0;
 };
 
 // What a slot's rings hold at one length; made and understood by one backend.
@@ -37,12 +50,14 @@ class Backend {
     virtual const BackendLimits& limits() const = 0;
     // For people: what runs the model, e.g. "CPU, avx2, 2 threads, bf16".
     virtual std::string description() const = 0;
+    virtual BackendFacts facts() const = 0;
 
     // Tokens that the slot holds.
     virtual int64_t length(int32_t slot) const = 0;
     // Runs 1 to chunk_tokens ids at the end of the slot. Returns the logits before the cap, valid until the next call:
     // of the last id [vocab_size], or of every id [ids, vocab_size] with `all_rows`. Throws Error(bad_request) for an
-    // id outside the vocabulary, Error(too_long) when the slot is full; the slot is unchanged then.
+    // id outside the vocabulary, Error(too_long) when the slot is full; the slot is unchanged then. `all_rows` only
+    // where the limits say so.
     virtual std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) = 0;
     // One id at the end of each slot in one step; returns logits [slots, vocab_size], valid until the next call.
     virtual std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids) = 0;
@@ -59,9 +74,23 @@ class Backend {
     // may be `from`.
     virtual void copy_prefix(int32_t from, int32_t to, int64_t length, const Snapshot* snapshot) = 0;
 
-    // Memory of a slot that holds so many tokens, and of a snapshot.
+    // Memory of a slot that holds so many tokens, and of a snapshot (0: this backend takes none).
     virtual size_t slot_bytes(int64_t tokens) const = 0;
     virtual size_t snapshot_bytes() const = 0;
+};
+
+// A model that was opened, before it is known how many slots it is to have. make() is called once.
+class BackendSource {
+  public:
+    virtual ~BackendSource() = default;
+    virtual const checkpoint::ModelConfig& config() const = 0;
+    // The positions of a slot that can be had: the model's, or what its programs were made for.
+    virtual int64_t most_context_tokens() const = 0;
+    // The slots that can be had; nothing: as many as memory holds.
+    virtual std::optional<int32_t> most_slots() const { return std::nullopt; }
+    virtual size_t slot_bytes(int64_t context_tokens) const = 0;
+    // Throws Error(too_long) and Error(resource) for more than there can be. It may have more than asked for.
+    virtual std::unique_ptr<Backend> make(int32_t slots, int64_t context_tokens) = 0;
 };
 
 }  // namespace gemmatrace::engine

@@ -31,6 +31,12 @@ class CpuBackend : public Backend {
                            runner_->precision() == model::Precision::bf16 ? "bf16" : "fp32");
     }
 
+    BackendFacts facts() const override {
+        const cpu::MemoryUse use = runner_->memory_use();
+        return {"cpu", std::string(cpu::isa_name(runner_->isa())), runner_->threads(), 1, use.mapped_weight_bytes,
+                use.converted_weight_bytes, use.workspace_bytes};
+    }
+
     int64_t length(int32_t slot) const override { return at(slot).length(); }
 
     std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
@@ -85,7 +91,29 @@ class CpuBackend : public Backend {
     std::vector<float> rows_;
 };
 
+class CpuSource : public BackendSource {
+  public:
+    CpuSource(std::unique_ptr<cpu::Runner> runner, int32_t chunk_tokens)
+        : runner_(std::move(runner)), config_(runner_->config()), chunk_tokens_(chunk_tokens) {}
+
+    const checkpoint::ModelConfig& config() const override { return config_; }
+    int64_t most_context_tokens() const override { return config_.max_position_embeddings; }
+    size_t slot_bytes(int64_t context_tokens) const override { return runner_->slot_bytes(context_tokens); }
+    std::unique_ptr<Backend> make(int32_t slots, int64_t context_tokens) override {
+        return make_cpu_backend(std::move(runner_), slots, context_tokens, chunk_tokens_);
+    }
+
+  private:
+    std::unique_ptr<cpu::Runner> runner_;
+    checkpoint::ModelConfig config_;
+    int32_t chunk_tokens_;
+};
+
 }  // namespace
+
+std::unique_ptr<BackendSource> make_cpu_source(std::unique_ptr<cpu::Runner> runner, int32_t chunk_tokens) {
+    return std::make_unique<CpuSource>(std::move(runner), chunk_tokens);
+}
 
 std::unique_ptr<Backend> make_cpu_backend(std::unique_ptr<cpu::Runner> runner, int32_t slots, int64_t context_tokens,
                                           int32_t chunk_tokens) {

@@ -14,4 +14,7 @@ namespace gemmatrace::engine {
 std::unique_ptr<Backend> make_cpu_backend(std::unique_ptr<cpu::Runner> runner, int32_t slots, int64_t context_tokens,
                                           int32_t chunk_tokens);
 
+// The same, later. chunk_tokens is the runner's.
+std::unique_ptr<BackendSource> make_cpu_source(std::unique_ptr<cpu::Runner> runner, int32_t chunk_tokens);
+
 }  // namespace gemmatrace::engine

@@ -174,6 +174,10 @@ void Engine::Scheduler::check(const Request& request) const {
     if (request.prompt_ids.empty()) {
         throw Error(ErrorCode::bad_request, "the prompt is empty", {{"field", "prompt"}}, "give at least one token");
     }
+    if (request.prompt_logprobs && !limits.gives_all_rows) {
+        throw Error(ErrorCode::unsupported, "log-probabilities of the prompt are not available on this device",
+                    {{"field", "prompt_logprobs"}}, "ask without them, or serve with --device cpu");
+    }
     for (const int32_t id : request.prompt_ids) {
         if (id >= 0 && id < limits.vocab_size) continue;
         throw Error(ErrorCode::bad_request,
@@ -321,6 +325,7 @@ bool Engine::Scheduler::place(Sequence& sequence) {
         sequence.placed_at = Clock::now();
         sequence.statistics.cached_tokens = placement->cached_tokens;
         sequence.statistics.queue_seconds = seconds_between(sequence.queued_at, sequence.placed_at);
+        sequence.listener->on_placed(placement->cached_tokens);
         const std::lock_guard lock(mutex_);
         statistics_.prompt_tokens += sequence.ids.size();
         statistics_.cached_tokens += static_cast<uint64_t>(placement->cached_tokens);

@@ -21,7 +21,7 @@ constexpr int64_t kReservedTokens = 4096;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-void check_request(const cpu::Runner& runner, const cpu::Slot& slot, const GenerationRequest& request) {
+void check_request(const Backend& backend, int32_t slot, const GenerationRequest& request) {
     if (request.prompt_ids.empty()) {
         throw Error(ErrorCode::bad_request, "the prompt is empty", {{"field", "prompt"}},
                     "give at least one token; a text prompt gets its BOS token by itself");
@@ -34,7 +34,7 @@ void check_request(const cpu::Runner& runner, const cpu::Slot& slot, const Gener
         throw Error(ErrorCode::bad_request, fmt::format("top_logits must be 0 or more, not {}", request.top_logits),
                     {{"field", "top_logits"}});
     }
-    const int32_t vocab_size = runner.config().vocab_size;
+    const int32_t vocab_size = backend.limits().vocab_size;
     for (size_t position = 0; position < request.prompt_ids.size(); ++position) {
         const int32_t id = request.prompt_ids[position];
         if (id >= 0 && id < vocab_size) continue;
@@ -43,7 +43,21 @@ void check_request(const cpu::Runner& runner, const cpu::Slot& slot, const Gener
                                 position, vocab_size),
                     {{"field", "prompt"}}, fmt::format("use ids from 0 to {}", vocab_size - 1));
     }
-    check_context(slot.length() + static_cast<int64_t>(request.prompt_ids.size()), request.max_tokens, slot.capacity());
+    check_context(backend.length(slot) + static_cast<int64_t>(request.prompt_ids.size()), request.max_tokens,
+                  backend.limits().context_tokens);
+}
+
+// Logits of the last token; none when it was stopped between chunks.
+std::span<const float> run_prompt(Backend& backend, int32_t slot, const GenerationRequest& request) {
+    const auto chunk = static_cast<size_t>(backend.limits().chunk_tokens);
+    std::span<const int32_t> left = request.prompt_ids;
+    while (true) {
+        const size_t count = std::min(chunk, left.size());
+        const auto logits = backend.prefill(slot, left.first(count), false);
+        left = left.subspan(count);
+        if (left.empty()) return logits;
+        if (request.should_stop && request.should_stop()) return {};
+    }
 }
 
 }  // namespace
@@ -51,24 +65,27 @@ void check_request(const cpu::Runner& runner, const cpu::Slot& slot, const Gener
 void check_context(int64_t prompt_tokens, int64_t max_tokens, int64_t context_tokens) {
     if (prompt_tokens <= context_tokens && max_tokens <= context_tokens - prompt_tokens) return;
     throw Error(ErrorCode::too_long,
-                fmt::format("{} prompt tokens and {} to generate do not fit into a context of {} tokens", prompt_tokens,
-                            max_tokens, context_tokens),
+                // Clients know it by these first words, which make them shorten a conversation.
+                fmt::format("this model's maximum context length is {} tokens: {} prompt tokens and {} to generate do "
+                            "not fit",
+                            context_tokens, prompt_tokens, max_tokens),
                 {{"prompt_tokens", std::to_string(prompt_tokens)},
                  {"max_tokens", std::to_string(max_tokens)},
                  {"context_tokens", std::to_string(context_tokens)}},
                 "shorten the prompt or ask for fewer tokens");
 }
 
-GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const GenerationRequest& request,
+GenerationResult generate(Backend& backend, int32_t slot, const GenerationRequest& request,
                           const std::function<bool(int32_t)>& on_token) {
-    check_request(runner, slot, request);
-    Sampler sampler(request.sampling, runner.config().final_softcap, runner.precision(), request.suppress_ids);
+    check_request(backend, slot, request);
+    const BackendLimits& limits = backend.limits();
+    Sampler sampler(request.sampling, limits.final_softcap, limits.precision, request.suppress_ids);
     GenerationResult result;
     if (request.max_tokens == 0) return result;
     result.token_ids.reserve(static_cast<size_t>(std::min(request.max_tokens, kReservedTokens)));
 
     const auto prefill_start = Clock::now();
-    std::span<const float> logits = runner.extend(slot, request.prompt_ids, request.should_stop);
+    std::span<const float> logits = run_prompt(backend, slot, request);
     result.prefill_seconds = seconds_since(prefill_start);
     if (logits.empty()) {
         result.finish_reason = FinishReason::cancelled;
@@ -76,7 +93,7 @@ GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const Generation
     }
 
     const auto decode_start = Clock::now();
-    const std::array<cpu::Slot*, 1> slots{&slot};
+    const std::array<int32_t, 1> slots{slot};
     while (true) {
         const int32_t id = sampler.choose(logits);
         if (request.top_logits > 0) result.top_logits.push_back(best_logits(logits, request.top_logits));
@@ -93,7 +110,7 @@ GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const Generation
         }
         if (static_cast<int64_t>(result.token_ids.size()) == request.max_tokens) break;
         const std::array<int32_t, 1> ids{id};
-        logits = runner.decode(slots, ids);
+        logits = backend.decode(slots, ids);
     }
     result.decode_seconds = seconds_since(decode_start);
     return result;

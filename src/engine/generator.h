@@ -1,4 +1,4 @@
-// One request from prompt ids to generated ids: sampling, stops and limits, over any runner of the model.
+// One request from prompt ids to generated ids: sampling, stops and limits, over any backend.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/runner.h"
+#include "engine/backend.h"
 #include "engine/finish_reason.h"
 #include "engine/sampling_parameters.h"
 
@@ -38,10 +38,10 @@ void check_context(int64_t prompt_tokens, int64_t max_tokens, int64_t context_to
 // Generates until a stop id, max_tokens, on_token answering false, or should_stop. on_token is called with each new id
 // and answers false to stop (a stop string matched, or the user interrupted); a null function means never. Afterwards
 // the slot holds what it held, the prompt and the generated tokens except the last one, which had no need to be run
-// (fewer when cancelled: slot.length() says how many). The top logits of the step that chose a stop id are recorded
+// (fewer when cancelled: the slot's length says how many). The top logits of the step that chose a stop id are recorded
 // too. Throws Error(bad_request) for an empty prompt or an id outside the vocabulary, Error(too_long) with both numbers
 // when prompt and max_tokens do not fit the slot; the slot is unchanged then.
-GenerationResult generate(cpu::Runner& runner, cpu::Slot& slot, const GenerationRequest& request,
+GenerationResult generate(Backend& backend, int32_t slot, const GenerationRequest& request,
                           const std::function<bool(int32_t)>& on_token);
 
 }  // namespace gemmatrace::engine

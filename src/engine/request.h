@@ -55,6 +55,8 @@ struct RequestStatistics {
 class RequestListener {
   public:
     virtual ~RequestListener() = default;
+    // The request has a slot, before anything else is told: `cached_tokens` of its prompt need not be computed.
+    virtual void on_placed(int64_t cached_tokens) { (void)cached_tokens; }
     // The prompt's tokens, once, when Request::prompt_logprobs: the first has no logprob and no alternatives.
     virtual void on_prompt(const std::vector<GeneratedToken>&) {}
     // Answers whether to go on; false ends the request with FinishReason::stop (a stop string was met).

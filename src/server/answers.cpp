@@ -1,8 +1,10 @@
 // The short routes, and the chat route's three steps.
 #include "server/answers.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -18,13 +20,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Both dialects' members: OpenAI's first, and Anthropic's type, display_name, created_at and max_input_tokens.
 ordered_json model_json(const Service& service) {
     ordered_json model;
     model["id"] = service.model_id;
     model["object"] = "model";
+    model["type"] = "model";
     model["created"] = service.created;
     model["owned_by"] = "gemmatrace";
     model["max_model_len"] = service.context_tokens();
+    model["display_name"] = service.model_id;
+    model["created_at"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(service.created)));
+    model["max_input_tokens"] = service.context_tokens();
     return model;
 }
 
@@ -69,6 +76,9 @@ void answer_models(const RouteContext& context) {
     body["object"] = "list";
     body["data"] = ordered_json::array();
     body["data"].push_back(model_json(context.service));
+    body["first_id"] = context.service.model_id;
+    body["last_id"] = context.service.model_id;
+    body["has_more"] = false;
     context.send_json(body);
 }
 

@@ -73,6 +73,11 @@ std::string message_of(const Error& error) {
 
 }  // namespace
 
+Dialect dialect_of(std::string_view path, std::string_view anthropic_version) {
+    const bool is_anthropic = path.starts_with("/v1/messages") || !anthropic_version.empty();
+    return is_anthropic ? Dialect::anthropic : Dialect::openai;
+}
+
 int http_status(const Error& error) {
     if (const auto status = context_of(error, "status")) return std::stoi(*status);
     switch (error.code()) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "server/http_message.h"
@@ -10,6 +11,9 @@
 namespace gemmatrace::server {
 
 enum class Dialect { openai, anthropic };
+
+// Of a request's path and its header anthropic-version, which clients of that dialect send everywhere.
+Dialect dialect_of(std::string_view path, std::string_view anthropic_version);
 
 // 400 for what the client can mend, 404, 429, 503, 504; 500 only for our own faults.
 int http_status(const Error& error);

@@ -25,6 +25,8 @@ class ChoiceListener : public engine::RequestListener {
         }
     }
 
+    void on_placed(int64_t cached_tokens) override { sink_->on_placed(choice_, cached_tokens); }
+
     void on_prompt(const std::vector<engine::GeneratedToken>& tokens) override { sink_->on_prompt(choice_, tokens); }
 
     bool on_token(const engine::GeneratedToken& token) override {

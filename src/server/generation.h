@@ -49,6 +49,11 @@ struct ChoiceEnd {
 class ReplySink {
   public:
     virtual ~ReplySink() = default;
+    // The choice's turn has come; so many of the prompt's tokens are there from an earlier request.
+    virtual void on_placed(int32_t choice, int64_t cached_tokens) {
+        (void)choice;
+        (void)cached_tokens;
+    }
     // Tokens of the prompt with their log-probabilities, when the job asks for them.
     virtual void on_prompt(int32_t choice, const std::vector<engine::GeneratedToken>& tokens) {
         (void)choice;

@@ -84,6 +84,7 @@ class MessagesReplyBase : public DialectReply {
     virtual void start_block(ordered_json block) = 0;
     virtual void fill_block(const text::ReplyPiece& piece) = 0;
     virtual void stop_block(const std::string& signature) = 0;  // of a thinking block; otherwise empty
+    virtual void finish() = 0;
 
     void add_piece(int32_t, const text::ReplyPiece& piece) override {
         if (open_kind_ != piece.kind) {
@@ -101,12 +102,20 @@ class MessagesReplyBase : public DialectReply {
     }
 
     void add_end(int32_t, const ChoiceEnd& end) override {
+        is_cancelled_ = end.reason == ChoiceEnd::Reason::cancelled;
+        if (is_cancelled_) return;
         if (!has_blocks_) {
             start_block(empty_block({PieceKind::content, {}, {}, {}}));
             open_kind_ = PieceKind::content;
         }
         stop_open_block();
         end_ = end;
+    }
+
+    void close() override {
+        if (!is_cancelled_) return finish();
+        fail(Error(ErrorCode::not_ready, "the request was ended before its answer was whole", {},
+                   "try again in a moment"));
     }
 
     ordered_json message_json(ordered_json content, ordered_json usage) const {
@@ -144,6 +153,7 @@ class MessagesReplyBase : public DialectReply {
     bool has_blocks_ = false;
     std::string hidden_thought_;
     std::optional<ChoiceEnd> end_;
+    bool is_cancelled_ = false;
 };
 
 class WholeMessagesReply : public MessagesReplyBase {
@@ -167,7 +177,7 @@ class WholeMessagesReply : public MessagesReplyBase {
         if (!signature.empty()) content_.back()["signature"] = signature;
     }
 
-    void close() override {
+    void finish() override {
         HttpResponse response;
         response.headers.emplace_back(kRequestIdHeader, request_id());
         response.body = dump_json(message_json(std::move(content_), messages_usage(outcome())));
@@ -189,18 +199,17 @@ class StreamedMessagesReply : public MessagesReplyBase {
 
   protected:
     void open() override {
-        RequestOutcome so_far;
-        so_far.prompt_tokens = prompt_tokens_;
-        ordered_json start = event("message_start");
-        start["message"] = message_json(ordered_json::array(), messages_usage(so_far));
         HttpResponse response = event_stream_head();
         response.headers.emplace_back(kRequestIdHeader, request_id());
-        response.body = named_text(start) + named_text(event("ping"));
         writer().start(std::move(response));
         is_open_ = true;
     }
 
+    // The first event has to tell what was read from the cache, so it comes no earlier.
+    void add_placed(int32_t, int64_t cached_tokens) override { start_message(cached_tokens); }
+
     void start_block(ordered_json block) override {
+        start_message(0);
         ordered_json start = block_event("content_block_start");
         start["content_block"] = std::move(block);
         writer().write(named_text(start));
@@ -223,7 +232,7 @@ class StreamedMessagesReply : public MessagesReplyBase {
         ++index_;
     }
 
-    void close() override {
+    void finish() override {
         ordered_json delta = event("message_delta");
         set_stop_reason(delta["delta"], end());
         delta["usage"] = messages_usage(outcome());
@@ -238,6 +247,17 @@ class StreamedMessagesReply : public MessagesReplyBase {
     }
 
   private:
+    void start_message(int64_t cached_tokens) {
+        if (has_started_) return;
+        has_started_ = true;
+        RequestOutcome so_far;
+        so_far.prompt_tokens = prompt_tokens_;
+        so_far.cached_tokens = cached_tokens;
+        ordered_json start = event("message_start");
+        start["message"] = message_json(ordered_json::array(), messages_usage(so_far));
+        writer().write(named_text(start) + named_text(event("ping")));
+    }
+
     static ordered_json event(const char* type) {
         ordered_json body;
         body["type"] = type;
@@ -265,6 +285,7 @@ class StreamedMessagesReply : public MessagesReplyBase {
     int64_t prompt_tokens_;
     int64_t index_ = 0;
     bool is_open_ = false;
+    bool has_started_ = false;
 };
 
 }  // namespace

@@ -45,6 +45,13 @@ void DialectReply::begin() {
     if (!is_over_) begin_locked();
 }
 
+void DialectReply::on_placed(int32_t choice, int64_t cached_tokens) {
+    const std::lock_guard lock(mutex_);
+    if (is_over_) return;
+    begin_locked();
+    add_placed(choice, cached_tokens);
+}
+
 void DialectReply::on_prompt(int32_t choice, const std::vector<engine::GeneratedToken>& tokens) {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;

@@ -47,6 +47,7 @@ class DialectReply : public ReplySink, public std::enable_shared_from_this<Diale
     // Once the job was taken: opens a stream, if it is one. Also called by the first event.
     void begin();
 
+    void on_placed(int32_t choice, int64_t cached_tokens) final;
     void on_prompt(int32_t choice, const std::vector<engine::GeneratedToken>& tokens) final;
     void on_token(int32_t choice, const TokenText& token) final;
     void on_piece(int32_t choice, const text::ReplyPiece& piece) final;
@@ -56,6 +57,10 @@ class DialectReply : public ReplySink, public std::enable_shared_from_this<Diale
   protected:
     // Each under the lock, begun before, and none after fail().
     virtual void open() {}
+    virtual void add_placed(int32_t choice, int64_t cached_tokens) {
+        (void)choice;
+        (void)cached_tokens;
+    }
     virtual void add_prompt(int32_t, const std::vector<engine::GeneratedToken>&) {}
     virtual void add_token(int32_t, const TokenText&) {}
     virtual void add_piece(int32_t choice, const text::ReplyPiece& piece) = 0;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "server/responses_listing.h"
 #include "server/responses_reply.h"
 #include "server/responses_request.h"
 
@@ -17,6 +18,12 @@ Error no_response(std::string_view id) {
             fmt::format("there is no response '{}'", id.substr(0, 100)),
             {{"field", "response_id"}, {"code", "response_not_found"}},
             "responses are kept in memory only, and not with store: false"};
+}
+
+void answer_input_items(const RouteContext& context, std::string_view id) {
+    const auto stored = context.service.responses->find(std::string(id));
+    if (stored == nullptr) throw no_response(id);
+    context.send_json(listed_items(parse_stored(stored->input), id, context.request.query));
 }
 
 }  // namespace
@@ -31,6 +38,8 @@ void answer_responses(const RouteContext& context) {
 }
 
 void answer_stored_response(const RouteContext& context, std::string_view id) {
+    constexpr std::string_view kInputItems = "/input_items";
+    if (id.ends_with(kInputItems)) return answer_input_items(context, id.substr(0, id.size() - kInputItems.size()));
     if (context.request.query.find("stream=true") != std::string::npos) {
         throw Error(ErrorCode::unsupported, "stream: a stored response comes as one document", {{"field", "stream"}},
                     "ask for it without stream");

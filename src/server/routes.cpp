@@ -24,9 +24,8 @@ using nlohmann::ordered_json;
 
 constexpr JsonLimits kBodyLimits = {.max_bytes = size_t{64} << 20, .max_depth = 128};
 
-// Anthropic's clients read errors of another shape.
-Dialect dialect_of(const HttpRequest& request) {
-    return request.path.starts_with("/v1/messages") ? Dialect::anthropic : Dialect::openai;
+Dialect request_dialect(const HttpRequest& request) {
+    return dialect_of(request.path, request.header("anthropic-version"));
 }
 
 // Passes everything on, counts the answer and writes the line of the log when it ends.
@@ -242,7 +241,7 @@ void Routes::dispatch(const RouteContext& context) const {
     }
     const Error error = http_error(405, fmt::format("{} does not take {}", request.path, request.method),
                                    "method_not_allowed", "use " + allowed);
-    HttpResponse response = error_response(error, dialect_of(request), request.id);
+    HttpResponse response = error_response(error, request_dialect(request), request.id);
     response.headers.emplace_back("Allow", allowed);
     context.writer->send(std::move(response));
 }
@@ -254,7 +253,7 @@ void Routes::handle(HttpRequest request, std::shared_ptr<ResponseWriter> writer)
     });
     const std::string route = known == table().end() ? "other" : std::string(known->path);
     auto logged = std::make_shared<LoggedWriter>(std::move(writer), request, route, metrics_, log_);
-    const Dialect dialect = dialect_of(request);
+    const Dialect dialect = request_dialect(request);
     const std::string id = request.id;
     try {
         dispatch({service_, std::move(request), logged, [weak = std::weak_ptr(logged)](const RequestOutcome& outcome) {

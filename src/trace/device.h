@@ -20,7 +20,8 @@ class Device {
 
     virtual ~Device() = default;
     virtual int32_t ranks() const = 0;
-    // For people, e.g. "simulator, 2 ranks".
+    virtual std::string name() const = 0;  // as options and reports call it, e.g. "sim"
+    // For people, e.g. "simulator (slow), 2 ranks".
     virtual std::string description() const = 0;
 
     // As many bytes on each rank, zeros at first.

@@ -37,20 +37,33 @@ DeviceModel::DeviceModel(std::unique_ptr<Device> device, const std::filesystem::
       config_(checkpoint::load_config(directory)),
       store_(checkpoint::TensorStore::open(directory)),
       weights_(store_, config_),
-      inputs_(config_, model::Precision::bf16,
-              weights_.table(weights_.plan.weights.embedding, model::Precision::bf16),
+      inputs_(config_, options_.geometry.precision,
+              weights_.table(weights_.plan.weights.embedding, options_.geometry.precision),
               weights_.plan.weights.ple_embedding
-                  ? weights_.table(*weights_.plan.weights.ple_embedding, model::Precision::bf16)
+                  ? weights_.table(*weights_.plan.weights.ple_embedding, options_.geometry.precision)
                   : model::TableView{}),
       slots_(static_cast<size_t>(options_.geometry.slots)) {
     options_.geometry.check(config_);
     require(options_.geometry.ranks == device_->ranks(), "a bundle's ranks are the device's");
+    check_types();
     packing_ = pack_weights(config_, weights_.plan, options_.geometry.ranks);
     stream_weights();
     for (const CacheBuffer& cache : cache_buffers(config_, options_.geometry)) {
         shared_[cache.name] = device_->allocate(cache.name, cache.shape.bytes());
     }
     load_programs();
+}
+
+// In fp32 nothing may be lost on the way, and weights are packed as bf16.
+void DeviceModel::check_types() const {
+    if (options_.geometry.precision == model::Precision::bf16) return;
+    for (const checkpoint::StoredTensor* tensor : weights_.tensors) {
+        if (tensor->dtype == checkpoint::Dtype::bf16) continue;
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("programs in fp32 take bf16 weights, and {} is {}", tensor->name,
+                                checkpoint::dtype_name(tensor->dtype)),
+                    {}, "use --precision bf16, or --device cpu");
+    }
 }
 
 void DeviceModel::stream_weights() {
@@ -98,7 +111,7 @@ void DeviceModel::load_programs() {
         for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) {
             device_->write(buffers.at(kRank), rank, 0, std::as_bytes(std::span(&rank, 1)));
         }
-        if (config_.final_softcap) write_bf16(program_kind, kCapThresholds, model::cap_thresholds(*config_.final_softcap));
+        if (decides_by_cap()) write_values(program_kind, kCapThresholds, model::cap_thresholds(*config_.final_softcap));
     };
     fill(ProgramKind::prefill);
     fill(ProgramKind::decode);
@@ -148,7 +161,8 @@ void DeviceModel::write(ProgramKind program_kind, const char* name, std::span<co
     for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) device_->write(found->second, rank, 0, bytes);
 }
 
-void DeviceModel::write_bf16(ProgramKind program_kind, const char* name, const std::vector<float>& values) {
+void DeviceModel::write_values(ProgramKind program_kind, const char* name, const std::vector<float>& values) {
+    if (options_.geometry.precision == model::Precision::fp32) return write(program_kind, name, bytes_of(values));
     halves_.resize(values.size());
     std::ranges::transform(values, halves_.begin(), float_to_bf16);
     write(program_kind, name, bytes_of(halves_));
@@ -161,12 +175,12 @@ void DeviceModel::write_s32(ProgramKind program_kind, const char* name, std::spa
 void DeviceModel::write_inputs(ProgramKind program_kind, std::span<const int32_t> ids,
                                std::span<const int64_t> positions) {
     inputs_.build(ids, positions, step_);
-    write_bf16(program_kind, kEmbeddings, step_.embeddings);
-    write_bf16(program_kind, kPerLayerRows, step_.per_layer_rows);
-    write_bf16(program_kind, kSlidingCosines, step_.sliding_cosines);
-    write_bf16(program_kind, kSlidingSines, step_.sliding_sines);
-    write_bf16(program_kind, kFullCosines, step_.full_cosines);
-    write_bf16(program_kind, kFullSines, step_.full_sines);
+    write_values(program_kind, kEmbeddings, step_.embeddings);
+    write_values(program_kind, kPerLayerRows, step_.per_layer_rows);
+    write_values(program_kind, kSlidingCosines, step_.sliding_cosines);
+    write_values(program_kind, kSlidingSines, step_.sliding_sines);
+    write_values(program_kind, kFullCosines, step_.full_cosines);
+    write_values(program_kind, kFullSines, step_.full_sines);
     const std::vector<int32_t> narrow(positions.begin(), positions.end());
     write_s32(program_kind, kPositions, narrow);
 }
@@ -295,7 +309,7 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
                 throw Error(ErrorCode::device, fmt::format("rank {} computed logits that are no numbers", rank), {},
                             "check the checkpoint's weights with `gemmatrace inspect`");
             }
-            if (config_.final_softcap) value = model::softcapped(value, *config_.final_softcap, model::Precision::bf16);
+            if (decides_by_cap()) value = model::softcapped(value, *config_.final_softcap, model::Precision::bf16);
             if (rank == 0 || value > best[index]) {
                 best[index] = value;
                 best_ids_[index] = id;

@@ -69,12 +69,16 @@ class DeviceModel {
 
     Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
     const Slot& at(int32_t slot) const { return slots_.at(static_cast<size_t>(slot)); }
+    void check_types() const;
+    bool decides_by_cap() const {
+        return config_.final_softcap && options_.geometry.precision == model::Precision::bf16;
+    }
     void stream_weights();
     void load_programs();
     Device::Buffer buffer_of(ProgramKind kind, const std::string& name, size_t bytes);
     Kind& kind(ProgramKind kind) { return kinds_[static_cast<size_t>(kind)]; }
     void write(ProgramKind kind, const char* name, std::span<const std::byte> bytes);
-    void write_bf16(ProgramKind kind, const char* name, const std::vector<float>& values);
+    void write_values(ProgramKind kind, const char* name, const std::vector<float>& values);
     void write_s32(ProgramKind kind, const char* name, std::span<const int32_t> values);
     void write_inputs(ProgramKind kind, std::span<const int32_t> ids, std::span<const int64_t> positions);
     void ring_positions(const Slot& slot, int64_t end, std::span<int32_t> held) const;

@@ -122,6 +122,7 @@ ordered_json Manifest::identity() const {
             {"slots", geometry.slots},
             {"context_tokens", geometry.context_tokens},
             {"chunk_tokens", geometry.chunk_tokens},
+            {"precision", geometry.precision == model::Precision::bf16 ? "bf16" : "fp32"},
             {"buckets", buckets},
             {"model", model}};
 }

@@ -22,6 +22,7 @@ constexpr size_t kMostEntries = 100'000;  // of any list
 constexpr size_t kLineColumns = 118;
 
 constexpr std::array<const char*, 3> kKinds = {"prefill", "decode", "copy"};
+constexpr std::array<const char*, 2> kPrecisions = {"bf16", "fp32"};
 constexpr std::array<const char*, 3> kRoles = {"weight", "cache", "step"};
 
 // One line where it fits, otherwise a line an entry.
@@ -238,6 +239,7 @@ void read_sizes(const Members& top, Manifest& manifest) {
     manifest.geometry.slots = static_cast<int32_t>(top.integer("slots", 1, 256));
     manifest.geometry.context_tokens = top.integer("context_tokens", 1, kLargestSize);
     manifest.geometry.chunk_tokens = static_cast<int32_t>(top.integer("chunk_tokens", 1, 4096));
+    manifest.geometry.precision = static_cast<model::Precision>(top.choice("precision", kPrecisions));
     manifest.buckets = top.integers("buckets", 1, kLargestSize);
     const bool is_ascending = std::ranges::adjacent_find(manifest.buckets, std::greater_equal()) == manifest.buckets.end();
     if (manifest.buckets.empty() || !is_ascending || manifest.buckets.back() != manifest.geometry.context_tokens) {

@@ -17,6 +17,10 @@ int64_t Geometry::ring_rows(const checkpoint::ModelConfig& config) const {
     return (rows + chunk_tokens - 1) / chunk_tokens * chunk_tokens;
 }
 
+hlo::ElementType Geometry::value_type() const {
+    return precision == model::Precision::bf16 ? hlo::ElementType::bf16 : hlo::ElementType::f32;
+}
+
 void Geometry::check(const checkpoint::ModelConfig& config) const {
     model::check_sharding(config, ranks);
     const auto require = [](bool holds, std::string message, const char* field, const char* remedy) {
@@ -72,7 +76,7 @@ std::vector<CacheBuffer> cache_buffers(const checkpoint::ModelConfig& config, co
         const bool is_ring = spec.window > 0;
         const int64_t rows = (is_ring ? geometry.ring_rows(config) : geometry.context_tokens) + 1;
         const int64_t heads = model::shard_heads(spec, geometry.ranks).kv_heads;
-        const hlo::Shape shape(hlo::ElementType::bf16, {rows, geometry.slots, heads, spec.head_dim});
+        const hlo::Shape shape(geometry.value_type(), {rows, geometry.slots, heads, spec.head_dim});
         buffers.push_back({keys_name(layer), layer, is_ring, shape});
         buffers.push_back({values_name(layer), layer, is_ring, shape});
     }

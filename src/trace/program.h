@@ -8,6 +8,7 @@
 
 #include "checkpoint/config.h"
 #include "hlo/module.h"
+#include "model/precision.h"
 #include "model/weight_plan.h"
 #include "trace/packing.h"
 
@@ -19,6 +20,10 @@ struct Geometry {
     int32_t slots = 1;           // of the caches; a decode program serves all of them
     int64_t context_tokens = 0;  // positions of a slot; a multiple of chunk_tokens
     int32_t chunk_tokens = 64;   // of a prefill program, whose chunks begin at multiples of it
+    // Of values between operations and in the caches; weights are bf16 always. fp32 is the judge.
+    model::Precision precision = model::Precision::bf16;
+
+    hlo::ElementType value_type() const;
 
     // Rows of a sliding layer's ring: its window and a chunk, so that a chunk's write neither wraps nor meets what its
     // own rows still see.
@@ -43,8 +48,8 @@ struct ProgramSpec {
     bool operator==(const ProgramSpec&) const = default;
 };
 
-// Names of inputs and outputs beside the packed weights. R: rows of the step, the chunk's tokens or the slots. bf16
-// except for s32 positions, places and ranks.
+// Names of inputs and outputs beside the packed weights. R: rows of the step, the chunk's tokens or the slots. Of the
+// geometry's type except for s32 positions, places and ranks.
 inline constexpr const char* kEmbeddings = "embeddings";          // [R, hidden_size], scaled
 inline constexpr const char* kPerLayerRows = "per_layer_rows";    // [R, layers * ple_dim], scaled
 inline constexpr const char* kSlidingCosines = "sliding_cosines";  // [R, head_dim], and three more tables
@@ -59,7 +64,7 @@ inline constexpr const char* kSlot = "slot";                      // s32 []: of 
 inline constexpr const char* kTarget = "target";                  // s32 []: of a copy
 inline constexpr const char* kOutputRow = "output_row";           // s32 []: of a prefill, the row whose logits are wanted
 inline constexpr const char* kRank = "rank";                      // s32 []
-inline constexpr const char* kCapThresholds = "cap_thresholds";   // bf16 [n]: model::cap_thresholds, of a capped model
+inline constexpr const char* kCapThresholds = "cap_thresholds";   // bf16 [n]: model::cap_thresholds, of a capped model in bf16
 inline constexpr const char* kLogits = "logits";                  // f32 [O, vocab / ranks]: before the cap; O: 1 or R
 inline constexpr const char* kBestValue = "best_value";           // f32 [O]: this rank's largest logit
 inline constexpr const char* kBestId = "best_id";                 // s32 [O]: lowest id that the cap maps to the same
@@ -67,7 +72,7 @@ inline constexpr const char* kBestId = "best_id";                 // s32 [O]: lo
 std::string keys_name(int32_t layer);
 std::string values_name(int32_t layer);
 
-// The keys or the values of a layer that owns some: bf16 [rows, slots, local kv heads, head_dim]. Rows are
+// The keys or the values of a layer that owns some: [rows, slots, local kv heads, head_dim]. Rows are
 // context_tokens (or the ring's) and one that nobody reads, where slots that take no part in a decode write.
 struct CacheBuffer {
     std::string name;

@@ -18,6 +18,7 @@ class SimDevice : public Device {
     SimDevice(int32_t ranks, int threads) : ranks_(ranks), threads_(threads) {}
 
     int32_t ranks() const override { return ranks_; }
+    std::string name() const override { return "sim"; }
     std::string description() const override {
         return fmt::format("simulator (slow), {} {}", ranks_, ranks_ == 1 ? "rank" : "ranks");
     }

@@ -1,4 +1,5 @@
 // Attention over the cache as the step found it and over the step's own keys; what the step keeps is written beside it.
+#include <algorithm>
 #include <array>
 
 #include "trace/trace_ops.h"
@@ -20,6 +21,10 @@ constexpr double kMasked = -1e30;
 
 bool TraceOps::is_ring(int32_t layer) const { return config_.layers[static_cast<size_t>(layer)].window > 0; }
 
+// While no position is beyond the ring's end, a position's row is its own number, and rows from the bucket on hold nothing
+// that a step of this bucket sees.
+int64_t TraceOps::ring_rows() const { return std::min(geometry_.ring_rows(config_), spec_.bucket); }
+
 void TraceOps::add_caches() {
     for (const CacheBuffer& buffer : cache_buffers(config_, geometry_)) {
         const Node parameter = builder_.parameter(buffer.name + std::string(hlo::kAliasSuffix), buffer.shape);
@@ -34,7 +39,7 @@ void TraceOps::read_cache(int32_t layer) {
     if (cache.read_keys) return;
     const auto read = [&](Node buffer) {
         const auto& sizes = buffer.shape().dimensions;
-        const int64_t rows = is_ring(layer) ? sizes[0] - 1 : spec_.bucket;
+        const int64_t rows = is_ring(layer) ? ring_rows() : spec_.bucket;
         const Node prefix = builder_.slice_axis(buffer, 0, 0, rows);
         if (is_decode()) return prefix;
         const Node zero = builder_.constant(ElementType::s32, 0);
@@ -78,8 +83,8 @@ TraceOps::Node TraceOps::cache_mask(const LayerSpec& spec) {
         const Node end = is_decode() ? spread(position, all, {0}) : spread(host_.at(kFullRows), all, {});
         return builder_.compare(Comparison::lt, held, end);
     }
-    const std::vector<int64_t> all = {rows_, geometry_.ring_rows(config_)};
-    const Node positions = host_.at(kRingPositions);
+    const std::vector<int64_t> all = {rows_, ring_rows()};
+    const Node positions = builder_.slice_axis(host_.at(kRingPositions), is_decode() ? 1 : 0, 0, ring_rows());
     const Node held = is_decode() ? positions : spread(positions, all, {1});
     const Node window = builder_.splat(ElementType::s32, spec.window, all);
     const Node oldest = builder_.subtract(spread(position, all, {0}), window);
@@ -119,7 +124,7 @@ Value TraceOps::attend(Value q, const KeysValues& kv, const LayerSpec& spec) {
     const Node values = builder_.reshape(at(kv.values), {rows_, heads.kv_heads, spec.head_dim});
     const Node sums = is_decode() ? attend_decode(queries, keys, values, cache, spec)
                                   : attend_prefill(queries, keys, values, cache, spec);
-    return keep_value(builder_.reshape(bf16(sums), {rows_, q.columns}));
+    return keep_value(builder_.reshape(rounded(sums), {rows_, q.columns}));
 }
 
 // A row is a slot: its cached keys are a column of the buffer, its own key one score more.
@@ -128,11 +133,11 @@ TraceOps::Node TraceOps::attend_decode(Node q, Node keys, Node values, const Cac
     const int64_t cached = cache.read_keys->dimension(0);
     const Node scores = builder_.dot(q, *cache.read_keys, {{3}, {3}, {0, 1}, {1, 2}});
     const std::vector<int64_t> all = scores.shape().dimensions;  // [slots, kv heads, group, cached]
-    const Node seen = builder_.select(spread(cache_mask(spec), all, {0, 3}), f32(bf16(scores)),
+    const Node seen = builder_.select(spread(cache_mask(spec), all, {0, 3}), f32(rounded(scores)),
                                       builder_.splat(ElementType::f32, kMasked, all));
     const Node own = builder_.dot(q, keys, {{3}, {2}, {0, 1}, {0, 1}});
-    const Node own_score = builder_.reshape(f32(bf16(own)), {sizes[0], sizes[1], sizes[2], 1});
-    const Node weights = bf16(softmax(builder_.concatenate(std::array{seen, own_score}, 3)));
+    const Node own_score = builder_.reshape(f32(rounded(own)), {sizes[0], sizes[1], sizes[2], 1});
+    const Node weights = rounded(softmax(builder_.concatenate(std::array{seen, own_score}, 3)));
     const Node cached_weights = builder_.slice_axis(weights, 3, 0, cached);
     const Node sums = builder_.dot(cached_weights, *cache.read_values, {{3}, {0}, {0, 1}, {1, 2}});
     const Node own_weight =
@@ -147,12 +152,12 @@ TraceOps::Node TraceOps::attend_prefill(Node q, Node keys, Node values, const Ca
     const int64_t cached = cache.read_keys->dimension(0);
     const auto masked = [&](Node scores, Node mask) {
         const auto all = scores.shape().dimensions;  // [kv heads, rows, group, keys]
-        return builder_.select(spread(mask, all, {1, 3}), f32(bf16(scores)),
+        return builder_.select(spread(mask, all, {1, 3}), f32(rounded(scores)),
                                builder_.splat(ElementType::f32, kMasked, all));
     };
     const Node seen = masked(builder_.dot(q, *cache.read_keys, {{3}, {2}, {1}, {1}}), cache_mask(spec));
     const Node own = masked(builder_.dot(q, keys, {{3}, {2}, {1}, {1}}), own_mask(spec));
-    const Node weights = bf16(softmax(builder_.concatenate(std::array{seen, own}, 3)));
+    const Node weights = rounded(softmax(builder_.concatenate(std::array{seen, own}, 3)));
     const Node cached_weights = builder_.slice_axis(weights, 3, 0, cached);
     const Node own_weights = builder_.slice_axis(weights, 3, cached, cached + rows_);
     const Node sums = builder_.add(builder_.dot(cached_weights, *cache.read_values, {{3}, {0}, {0}, {1}}),

@@ -66,7 +66,7 @@ TraceOps::Node TraceOps::weighted(const std::vector<Node>& outputs, const Choice
         const Node part = builder_.multiply(f32(outputs[place]), spread(choice.weights[place], all, {0}));
         sum = place == 0 ? part : builder_.add(sum, part);
     }
-    return bf16(sum);
+    return rounded(sum);
 }
 
 TraceOps::Node TraceOps::chosen_experts(Node x, const Choice& choice, Node gate_up, Node down) {
@@ -83,14 +83,14 @@ TraceOps::Node TraceOps::chosen_experts(Node x, const Choice& choice, Node gate_
         const Node token = builder_.slice_axis(x, 0, row, row + 1);
         for (const Node& chosen : choice.experts) {
             const Node id = element(chosen, row);
-            const Node both = bf16(product(token, expert_of(gate_up, id)));
+            const Node both = rounded(product(token, expert_of(gate_up, id)));
             const Node gated = builder_.multiply(gelu(builder_.slice_axis(both, 1, 0, ff)),
                                                  builder_.slice_axis(both, 1, ff, 2 * ff));
             partial.push_back(product(gated, expert_of(down, id)));
         }
     }
     const auto places = static_cast<int64_t>(choice.experts.size());
-    const Node sums = bf16(builder_.all_reduce(builder_.concatenate(partial, 0), Opcode::add));
+    const Node sums = rounded(builder_.all_reduce(builder_.concatenate(partial, 0), Opcode::add));
     const Node by_row = builder_.reshape(sums, {rows_, places, hidden});
     std::vector<Node> outputs;
     for (int64_t place = 0; place < places; ++place) {
@@ -109,7 +109,7 @@ TraceOps::Node TraceOps::all_experts(Node x, const Choice& choice, Node gate_up,
     std::vector<Node> sums(choice.experts.size());
     for (int64_t first = 0; first < experts; first += kExpertsAtOnce) {
         const int64_t end = std::min(first + kExpertsAtOnce, experts);
-        const Node both = bf16(builder_.dot(builder_.slice_axis(gate_up, 0, first, end), x, {{2}, {1}, {}, {}}));
+        const Node both = rounded(builder_.dot(builder_.slice_axis(gate_up, 0, first, end), x, {{2}, {1}, {}, {}}));
         const Node gated = builder_.multiply(gelu(builder_.slice_axis(both, 1, 0, ff)),
                                              builder_.slice_axis(both, 1, ff, 2 * ff));  // [some, ff, rows]
         const Node partial = builder_.dot(gated, builder_.slice_axis(down, 0, first, end), {{1}, {2}, {0}, {0}});
@@ -124,7 +124,7 @@ TraceOps::Node TraceOps::all_experts(Node x, const Choice& choice, Node gate_up,
         }
     }
     std::vector<Node> outputs;
-    const Node reduced = bf16(builder_.all_reduce(builder_.concatenate(sums, 0), Opcode::add));
+    const Node reduced = rounded(builder_.all_reduce(builder_.concatenate(sums, 0), Opcode::add));
     for (size_t place = 0; place < sums.size(); ++place) {
         const auto begin = static_cast<int64_t>(place) * rows_;
         outputs.push_back(builder_.slice_axis(reduced, 0, begin, begin + rows_));

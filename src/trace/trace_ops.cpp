@@ -33,10 +33,10 @@ void TraceOps::add_inputs() {
     const auto add = [&](const char* name, ElementType type, std::vector<int64_t> dimensions) {
         host_[name] = builder_.parameter(name, Shape(type, std::move(dimensions)));
     };
-    add(kEmbeddings, ElementType::bf16, {rows_, config_.hidden_size});
+    add(kEmbeddings, geometry_.value_type(), {rows_, config_.hidden_size});
     if (config_.ple_dim > 0) {
         const auto layers = static_cast<int64_t>(config_.layers.size());
-        add(kPerLayerRows, ElementType::bf16, {rows_, layers * config_.ple_dim});
+        add(kPerLayerRows, geometry_.value_type(), {rows_, layers * config_.ple_dim});
     }
     const std::vector<int64_t> each = is_decode() ? std::vector{rows_} : std::vector<int64_t>{};
     std::optional<int64_t> sliding, full;
@@ -44,16 +44,16 @@ void TraceOps::add_inputs() {
         (layer.attention == checkpoint::AttentionKind::full ? full : sliding) = layer.head_dim;
     }
     if (sliding) {
-        add(kSlidingCosines, ElementType::bf16, {rows_, *sliding});
-        add(kSlidingSines, ElementType::bf16, {rows_, *sliding});
+        add(kSlidingCosines, geometry_.value_type(), {rows_, *sliding});
+        add(kSlidingSines, geometry_.value_type(), {rows_, *sliding});
         add(kRingRows, ElementType::s32, each);
         std::vector<int64_t> held = each;
         held.push_back(geometry_.ring_rows(config_));
         add(kRingPositions, ElementType::s32, held);
     }
     if (full) {
-        add(kFullCosines, ElementType::bf16, {rows_, *full});
-        add(kFullSines, ElementType::bf16, {rows_, *full});
+        add(kFullCosines, geometry_.value_type(), {rows_, *full});
+        add(kFullSines, geometry_.value_type(), {rows_, *full});
         add(kFullRows, ElementType::s32, each);
     }
     add(kPositions, ElementType::s32, {rows_});
@@ -62,7 +62,7 @@ void TraceOps::add_inputs() {
         add(kOutputRow, ElementType::s32, {});
     }
     add(kRank, ElementType::s32, {});
-    if (config_.final_softcap) {
+    if (decides_by_cap()) {
         const auto thresholds = static_cast<int64_t>(model::cap_thresholds(*config_.final_softcap).size());
         add(kCapThresholds, ElementType::bf16, {thresholds});
     }
@@ -73,12 +73,12 @@ Value TraceOps::keep_value(Node node) {
     return {static_cast<int32_t>(values_.size()) - 1, static_cast<int32_t>(node.dimension(1))};
 }
 
-TraceOps::Node TraceOps::weight(Weight weight) const {
+TraceOps::Node TraceOps::weight(Weight weight) {
     const Placement& place = packing_.placements[static_cast<size_t>(weight.slot)];
     if (place.input < 0) throw Error(ErrorCode::internal, "a weight that stays on the host was asked for");
     const Node input = inputs_[static_cast<size_t>(place.input)];
-    if (input.rank() == 3) return input;
-    return builder_.slice_axis(input, 0, place.row_begin, place.row_begin + place.rows);
+    if (input.rank() == 3) return rounded(input);
+    return rounded(builder_.slice_axis(input, 0, place.row_begin, place.row_begin + place.rows));
 }
 
 TraceOps::Node TraceOps::spread(Node value, const std::vector<int64_t>& dimensions, std::vector<int64_t> axes) {
@@ -104,13 +104,13 @@ Value TraceOps::linear(Value x, Weight weight) {
     const Placement& place = packing_.placements[static_cast<size_t>(weight.slot)];
     if (place.input >= 0 && packing_.inputs[static_cast<size_t>(place.input)].is_one_product) {
         auto [found, is_new] = products_.try_emplace({x.id, place.input});
-        if (is_new) found->second = bf16(product(at(x), inputs_[static_cast<size_t>(place.input)]));
+        if (is_new) found->second = rounded(product(at(x), rounded(inputs_[static_cast<size_t>(place.input)])));
         return keep_value(builder_.slice_axis(found->second, 1, place.row_begin, place.row_begin + place.rows));
     }
     Node sum = product(at(x), this->weight(weight));
     // Partial sums of the ranks are added before the one rounding.
     if (weight.role == model::WeightRole::row) sum = builder_.all_reduce(sum, Opcode::add);
-    return keep_value(bf16(sum));
+    return keep_value(rounded(sum));
 }
 
 Value TraceOps::rms_norm(Value x, std::optional<Weight> weight, int32_t group) {
@@ -126,7 +126,7 @@ Value TraceOps::rms_norm(Value x, std::optional<Weight> weight, int32_t group) {
         const Node weights = f32(builder_.reshape(this->weight(*weight), {group}));
         result = builder_.multiply(result, spread(weights, grouped, {2}));
     }
-    return keep_value(builder_.reshape(bf16(result), flat));
+    return keep_value(builder_.reshape(rounded(result), flat));
 }
 
 Value TraceOps::rope(Value x, checkpoint::AttentionKind kind, int32_t head_dim) {
@@ -148,14 +148,14 @@ TraceOps::Node TraceOps::gelu(Node gate) {
     const Node cube = builder_.multiply(builder_.multiply(x, x), x);
     const Node inner = scaled(builder_.add(x, scaled(cube, 0.044715)), 0.7978845608028654);
     const Node bent = builder_.add(builder_.splat_like(x, 1.0), builder_.tanh(inner));
-    return bf16(builder_.multiply(scaled(x, 0.5), bent));
+    return rounded(builder_.multiply(scaled(x, 0.5), bent));
 }
 
 Value TraceOps::gelu_mul(Value gate, Value up) { return keep_value(builder_.multiply(gelu(at(gate)), at(up))); }
 
 Value TraceOps::add(Value a, Value b) { return keep_value(builder_.add(at(a), at(b))); }
 
-Value TraceOps::scale(Value x, double factor) { return keep_value(bf16(scaled(f32(at(x)), factor))); }
+Value TraceOps::scale(Value x, double factor) { return keep_value(rounded(scaled(f32(at(x)), factor))); }
 
 Value TraceOps::multiply(Value x, Weight weight) {
     const Node factors = this->weight(weight);  // [1, columns] or [1, 1]
@@ -190,7 +190,7 @@ std::vector<hlo::Output> TraceOps::decide(Node logits) {
     constexpr double kLowest = -3e38;
     const Node best = builder_.reduce(logits, Opcode::maximum, {1}, kLowest);
     Node threshold = best;
-    if (config_.final_softcap) {
+    if (decides_by_cap()) {
         const Node steps = f32(host_.at(kCapThresholds));
         const std::vector<int64_t> table = {all[0], steps.dimension(0)};
         const Node spread_steps = spread(steps, table, {1});

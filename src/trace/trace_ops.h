@@ -13,8 +13,8 @@
 
 namespace gemmatrace::trace {
 
-// Values are bf16 matrices [rows, columns of this rank]. Rounding is stated: products and sums of many are f32 and
-// converted once; what rounds after every operation is written in bf16 operations.
+// Values are matrices [rows, columns of this rank] of the geometry's type. Rounding is stated: products and sums of many
+// are f32 and converted once; what rounds after every operation is written in operations of that type.
 class TraceOps : public model::Ops {
   public:
     TraceOps(hlo::Builder& builder, const checkpoint::ModelConfig& config,
@@ -55,19 +55,24 @@ class TraceOps : public model::Ops {
         std::vector<Node> weights;  // f32 [rows]
     };
 
+    bool decides_by_cap() const {
+        return config_.final_softcap && geometry_.precision == model::Precision::bf16;
+    }
     bool is_decode() const { return spec_.kind == ProgramKind::decode; }
     bool is_ring(int32_t layer) const;
+    int64_t ring_rows() const;  // of a ring that a step of this bucket reads
     Node& at(model::Value value) { return values_[static_cast<size_t>(value.id)]; }
     model::Value keep_value(Node node);
-    Node weight(model::Weight weight) const;  // [rows, columns] of this rank, or a vector [length]
+    Node weight(model::Weight weight);  // [rows, columns] of this rank, or a vector [1, length]
     Node f32(Node value) { return builder_.convert(value, hlo::ElementType::f32); }
-    Node bf16(Node value) { return builder_.convert(value, hlo::ElementType::bf16); }
+    // R of the operations' definitions (model/ops.h).
+    Node rounded(Node value) { return builder_.convert(value, geometry_.value_type()); }
     // `value` over more axes: its own are `axes` of dimensions.
     Node spread(Node value, const std::vector<int64_t>& dimensions, std::vector<int64_t> axes);
     Node scaled(Node value, double factor);
     Node element(Node vector, int64_t index);  // a scalar of a vector
     Node product(Node x, Node weight);         // f32 [rows, weight rows]
-    Node gelu(Node gate);                      // bf16 to bf16, any shape
+    Node gelu(Node gate);                      // of any shape
     Node softmax(Node scores);                 // f32, over the last axis
 
     void add_inputs();

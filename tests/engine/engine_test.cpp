@@ -35,6 +35,11 @@ std::unique_ptr<cpu::Runner> demo_runner(int threads = 1) {
 // Keeps what the engine tells, and lets the test wait for the end.
 class Recorder : public RequestListener {
   public:
+    void on_placed(int64_t cached) override {
+        EXPECT_FALSE(cached_when_placed) << "told twice";
+        EXPECT_TRUE(tokens.empty());
+        cached_when_placed = cached;
+    }
     void on_prompt(const std::vector<GeneratedToken>& echoed) override { prompt = echoed; }
     bool on_token(const GeneratedToken& token) override {
         const std::lock_guard lock(mutex_);
@@ -60,6 +65,7 @@ class Recorder : public RequestListener {
         changed_.wait(lock, [&] { return ends > 0 || ids.size() >= count; });
     }
 
+    std::optional<int64_t> cached_when_placed;
     std::vector<GeneratedToken> prompt;
     std::vector<GeneratedToken> tokens;
     std::vector<int32_t> ids;
@@ -115,14 +121,17 @@ Request request_for(std::vector<int32_t> prompt, int64_t max_tokens) {
     return request;
 }
 
-std::vector<int32_t> alone(cpu::Runner& runner, const Request& request) {
-    cpu::Slot slot = runner.new_slot(kContext);
+// A backend of its own, with one slot.
+std::unique_ptr<Backend> lone_backend() { return make_cpu_backend(demo_runner(), 1, kContext, kChunk); }
+
+std::vector<int32_t> alone(Backend& backend, const Request& request) {
+    backend.release(0);
     GenerationRequest same;
     same.prompt_ids = request.prompt_ids;
     same.max_tokens = request.max_tokens;
     same.sampling = request.sampling;
     same.stop_ids = request.end_ids;
-    return generate(runner, slot, same, nullptr).token_ids;
+    return generate(backend, 0, same, nullptr).token_ids;
 }
 
 std::shared_ptr<Recorder> run(Engine& engine, Request request) {
@@ -159,7 +168,7 @@ struct Mixture {
 };
 
 void expect_as_alone(Engine& engine, const Mixture& mixture) {
-    const auto reference = demo_runner();
+    const auto reference = lone_backend();
     std::vector<std::shared_ptr<Recorder>> recorders;
     std::vector<RequestId> ids;
     for (const Request& request : mixture.requests) {
@@ -221,7 +230,7 @@ TEST(Engine, ARequestThatWaitsForMemoryIsNotPassedBySmallerOnesForEver) {
 
 TEST(Engine, EveryTurnOfAConversationPrefillsOnlyWhatIsNew) {
     const auto engine = demo_engine();
-    const auto reference = demo_runner();
+    const auto reference = lone_backend();
     std::mt19937 random(4);
     std::vector<int32_t> history = random_ids(random, 500);
     for (int turn = 0; turn < 8; ++turn) {
@@ -230,6 +239,7 @@ TEST(Engine, EveryTurnOfAConversationPrefillsOnlyWhatIsNew) {
         const int64_t known =
             turn == 0 ? 0 : recorder->statistics.prompt_tokens - 31;  // the last reply's end was not run
         EXPECT_EQ(recorder->statistics.cached_tokens, known) << "turn " << turn;
+        EXPECT_EQ(recorder->cached_when_placed, known) << "turn " << turn;
         history.insert(history.end(), recorder->ids.begin(), recorder->ids.end());
         const auto next = random_ids(random, 30);
         history.insert(history.end(), next.begin(), next.end());
@@ -238,7 +248,7 @@ TEST(Engine, EveryTurnOfAConversationPrefillsOnlyWhatIsNew) {
 
 TEST(Engine, AReplyThatIsNotKeptIsRolledBackToThePromptsEnd) {
     const auto engine = demo_engine();
-    const auto reference = demo_runner();
+    const auto reference = lone_backend();
     std::mt19937 random(5);
     std::vector<int32_t> history = random_ids(random, 700);
     run(*engine, request_for(history, 300));  // far more than the rings could roll back by themselves
@@ -252,7 +262,7 @@ TEST(Engine, AReplyThatIsNotKeptIsRolledBackToThePromptsEnd) {
 
 TEST(Engine, PromptsThatPartInTheMiddleShareUpToASnapshotOnlyAFewHundredTokensBefore) {
     const auto engine = demo_engine();
-    const auto reference = demo_runner();
+    const auto reference = lone_backend();
     std::mt19937 random(6);
     const std::vector<int32_t> stem = random_ids(random, 900);
     for (const size_t shared : {size_t{900}, size_t{700}, size_t{300}, size_t{860}}) {
@@ -334,7 +344,7 @@ TEST(Engine, F134_ACancelledRequestFreesItsSlotAtTheNextStep) {
 }
 
 TEST(Engine, AFullQueueIsOverloadedAndATooLongPromptSaysBothNumbers) {
-    auto backend = make_cpu_backend(demo_runner(), 1, kContext, kChunk);
+    auto backend = lone_backend();
     EngineOptions options = roomy(*backend);
     options.queue_requests = 1;
     Engine engine(std::move(backend), options);

@@ -7,13 +7,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/cpu_backend.h"
 
 namespace gemmatrace::engine {
 namespace {
 
 class GeneratorTest : public testing::Test {
   protected:
-    GeneratorTest() : runner_(GEMMATRACE_SOURCE_DIR "/models/demo", options()) {}
+    static std::unique_ptr<Backend> backend_of(int64_t context_tokens) {
+        auto runner = std::make_unique<cpu::Runner>(GEMMATRACE_SOURCE_DIR "/models/demo", options());
+        return make_cpu_backend(std::move(runner), 1, context_tokens, options().chunk_tokens);
+    }
 
     static cpu::RunnerOptions options() {
         cpu::RunnerOptions options;
@@ -30,27 +34,25 @@ class GeneratorTest : public testing::Test {
     }
 
     GenerationResult run(const GenerationRequest& request) {
-        cpu::Slot slot = runner_.new_slot(64);
-        return generate(runner_, slot, request, nullptr);
+        backend_->trim(0, 0);
+        return generate(*backend_, 0, request, nullptr);
     }
 
-    cpu::Runner runner_;
+    std::unique_ptr<Backend> backend_ = backend_of(64);
 };
 
 TEST_F(GeneratorTest, exactly_max_tokens_come_and_the_last_one_is_not_run) {
-    cpu::Slot slot = runner_.new_slot(64);
-    const auto result = generate(runner_, slot, request(6), nullptr);
+    const auto result = generate(*backend_, 0, request(6), nullptr);
     EXPECT_EQ(result.token_ids.size(), 6U);
     EXPECT_EQ(result.finish_reason, FinishReason::length);
-    EXPECT_EQ(slot.length(), 20 + 5);
+    EXPECT_EQ(backend_->length(0), 20 + 5);
 }
 
 TEST_F(GeneratorTest, no_tokens_are_an_answer_too_and_run_nothing) {
-    cpu::Slot slot = runner_.new_slot(64);
-    const auto result = generate(runner_, slot, request(0), nullptr);
+    const auto result = generate(*backend_, 0, request(0), nullptr);
     EXPECT_TRUE(result.token_ids.empty());
     EXPECT_EQ(result.finish_reason, FinishReason::length);
-    EXPECT_EQ(slot.length(), 0);
+    EXPECT_EQ(backend_->length(0), 0);
 }
 
 TEST_F(GeneratorTest, a_stop_id_ends_before_it_is_added) {
@@ -82,19 +84,18 @@ TEST_F(GeneratorTest, suppressed_ids_never_come_and_never_stop) {
 TEST_F(GeneratorTest, a_prompt_in_two_parts_is_the_same_prompt) {
     const auto whole = run(request(6)).token_ids;
     for (const int64_t first : {1, 7, 8, 19}) {
-        cpu::Slot slot = runner_.new_slot(64);
+        backend_->trim(0, 0);
         GenerationRequest rest = request(6);
         const std::vector<int32_t> head(rest.prompt_ids.begin(), rest.prompt_ids.begin() + first);
         rest.prompt_ids.erase(rest.prompt_ids.begin(), rest.prompt_ids.begin() + first);
-        runner_.extend(slot, head);
-        EXPECT_EQ(generate(runner_, slot, rest, nullptr).token_ids, whole) << first;
+        for (const int32_t id : head) backend_->prefill(0, {&id, 1}, false);
+        EXPECT_EQ(generate(*backend_, 0, rest, nullptr).token_ids, whole) << first;
     }
 }
 
 TEST_F(GeneratorTest, on_token_sees_every_id_and_can_end_it) {
     std::vector<int32_t> seen;
-    cpu::Slot slot = runner_.new_slot(64);
-    const auto result = generate(runner_, slot, request(6), [&](int32_t id) {
+    const auto result = generate(*backend_, 0, request(6), [&](int32_t id) {
         seen.push_back(id);
         return seen.size() < 3;
     });
@@ -104,27 +105,26 @@ TEST_F(GeneratorTest, on_token_sees_every_id_and_can_end_it) {
 }
 
 TEST_F(GeneratorTest, should_stop_ends_a_long_prompt_between_chunks) {
-    cpu::Slot slot = runner_.new_slot(64);
     GenerationRequest stopped = request(6);
-    stopped.should_stop = [&slot] { return slot.length() > 0; };
-    const auto result = generate(runner_, slot, stopped, nullptr);
+    stopped.should_stop = [this] { return backend_->length(0) > 0; };
+    const auto result = generate(*backend_, 0, stopped, nullptr);
     EXPECT_EQ(result.finish_reason, FinishReason::cancelled);
     EXPECT_TRUE(result.token_ids.empty());
-    EXPECT_LT(slot.length(), 20);
+    EXPECT_LT(backend_->length(0), 20);
 }
 
 TEST_F(GeneratorTest, F005_what_does_not_fit_is_refused_with_both_numbers_and_nothing_is_run) {
-    cpu::Slot slot = runner_.new_slot(24);
+    backend_ = backend_of(24);
     try {
-        generate(runner_, slot, request(5), nullptr);
+        generate(*backend_, 0, request(5), nullptr);
         FAIL() << "25 tokens fitted into 24";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::too_long);
         EXPECT_NE(error.message().find("20"), std::string::npos);
         EXPECT_NE(error.message().find("24"), std::string::npos);
     }
-    EXPECT_EQ(slot.length(), 0);
-    EXPECT_EQ(generate(runner_, slot, request(4), nullptr).token_ids.size(), 4U);
+    EXPECT_EQ(backend_->length(0), 0);
+    EXPECT_EQ(generate(*backend_, 0, request(4), nullptr).token_ids.size(), 4U);
 }
 
 TEST_F(GeneratorTest, wrong_requests_are_refused) {
@@ -139,7 +139,7 @@ TEST_F(GeneratorTest, wrong_requests_are_refused) {
     GenerationRequest empty = request();
     empty.prompt_ids.clear();
     EXPECT_EQ(code_of(empty), ErrorCode::bad_request);
-    for (const int32_t id : {-1, runner_.config().vocab_size}) {
+    for (const int32_t id : {-1, backend_->limits().vocab_size}) {
         GenerationRequest outside = request();
         outside.prompt_ids[3] = id;
         EXPECT_EQ(code_of(outside), ErrorCode::bad_request);

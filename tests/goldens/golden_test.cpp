@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cpu/runner.h"
+#include "engine/cpu_backend.h"
 #include "engine/generator.h"
 #include "goldens/golden_file.h"
 #include "model/decision.h"
@@ -33,6 +34,17 @@ class EveryCheckpoint : public testing::TestWithParam<std::filesystem::path> {
 
     std::string describe(const GoldenRun& run, size_t step) const {
         return golden_.prompts[run.prompt].name + ", step " + std::to_string(step);
+    }
+
+    // One slot that the longest run fits.
+    std::unique_ptr<engine::Backend> bf16_backend() const {
+        size_t longest = 0;
+        for (const auto& run : golden_.runs) {
+            longest = std::max(longest, golden_.prompts[run.prompt].ids.size() + run.ids.size());
+        }
+        const cpu::RunnerOptions options;
+        return engine::make_cpu_backend(std::make_unique<cpu::Runner>(GetParam(), options), 1,
+                                        static_cast<int64_t>(longest), options.chunk_tokens);
     }
 
     Golden golden_;
@@ -80,7 +92,7 @@ TEST_P(EveryCheckpoint, Bf16LayersAndLogitsOfTheFullPassAreBitEqual) {
 }
 
 TEST_P(EveryCheckpoint, Bf16FreeRunsAreEqualTokenForTokenWithEqualLogits) {
-    cpu::Runner runner(GetParam(), {});
+    const auto backend = bf16_backend();
     for (const auto& run : golden_.runs) {
         if (run.precision != model::Precision::bf16) continue;
         engine::GenerationRequest request;
@@ -88,8 +100,8 @@ TEST_P(EveryCheckpoint, Bf16FreeRunsAreEqualTokenForTokenWithEqualLogits) {
         request.max_tokens = static_cast<int64_t>(run.ids.size());
         request.suppress_ids = golden_.suppress_token_ids;
         request.top_logits = static_cast<int32_t>(golden_.top);
-        cpu::Slot slot = runner.new_slot(static_cast<int64_t>(request.prompt_ids.size() + run.ids.size()));
-        const auto result = engine::generate(runner, slot, request, nullptr);
+        backend->release(0);
+        const auto result = engine::generate(*backend, 0, request, nullptr);
         ASSERT_EQ(result.token_ids, run.ids) << golden_.prompts[run.prompt].name;
         for (size_t step = 0; step < run.ids.size(); ++step) {
             for (size_t place = 0; place < golden_.top; ++place) {
@@ -104,7 +116,7 @@ TEST_P(EveryCheckpoint, Bf16FreeRunsAreEqualTokenForTokenWithEqualLogits) {
 }
 
 TEST_P(EveryCheckpoint, ARunStopsWhereTheReferenceStops) {
-    cpu::Runner runner(GetParam(), {});
+    const auto backend = bf16_backend();
     for (const auto& run : golden_.runs) {
         if (run.precision != model::Precision::bf16) continue;
         engine::GenerationRequest request;
@@ -112,8 +124,8 @@ TEST_P(EveryCheckpoint, ARunStopsWhereTheReferenceStops) {
         request.max_tokens = static_cast<int64_t>(run.ids.size());
         request.suppress_ids = golden_.suppress_token_ids;
         request.stop_ids = golden_.eos_token_ids;
-        cpu::Slot slot = runner.new_slot(static_cast<int64_t>(request.prompt_ids.size() + run.ids.size()));
-        const auto result = engine::generate(runner, slot, request, nullptr);
+        backend->release(0);
+        const auto result = engine::generate(*backend, 0, request, nullptr);
         const bool stops = run.stop_step >= 0;
         EXPECT_EQ(result.finish_reason, stops ? engine::FinishReason::stop : engine::FinishReason::length);
         const auto length = stops ? static_cast<std::ptrdiff_t>(run.stop_step) : std::ssize(run.ids);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bf16.h"
+#include "support/forwarding_ops.h"
 
 namespace gemmatrace::goldens {
 namespace {
@@ -21,31 +22,11 @@ using model::Routing;
 using model::Value;
 using model::Weight;
 
-// Passes every operation on as it is; a fault overrides the one it bends.
-class ForwardingOps : public Ops {
+// A fault overrides the operation that it bends.
+class ForwardingOps : public support::ForwardingOps {
   public:
-    ForwardingOps(cpu::CpuOps& inner, const Parts& parts) : inner_(inner), parts_(parts) {}
-
-    Value embeddings() override { return inner_.embeddings(); }
-    Value per_layer_rows() override { return inner_.per_layer_rows(); }
-    Value linear(Value x, Weight weight) override { return inner_.linear(x, weight); }
-    Value rms_norm(Value x, std::optional<Weight> weight, int32_t group) override {
-        return inner_.rms_norm(x, weight, group);
-    }
-    Value rope(Value x, AttentionKind kind, int32_t head_dim) override { return inner_.rope(x, kind, head_dim); }
-    Value gelu_mul(Value gate, Value up) override { return inner_.gelu_mul(gate, up); }
-    Value add(Value a, Value b) override { return inner_.add(a, b); }
-    Value scale(Value x, double factor) override { return inner_.scale(x, factor); }
-    Value multiply(Value x, Weight weight) override { return inner_.multiply(x, weight); }
-    Value columns(Value x, int32_t first, int32_t count) override { return inner_.columns(x, first, count); }
-    KeysValues keep(int32_t layer, Value keys, Value values) override { return inner_.keep(layer, keys, values); }
-    Value attend(Value q, const KeysValues& kv, const LayerSpec& spec) override { return inner_.attend(q, kv, spec); }
-    Routing route(Value logits, Weight scale, int32_t top_k) override { return inner_.route(logits, scale, top_k); }
-    Value experts(Value x, const Routing& routing, Weight gate_up, Weight down) override {
-        return inner_.experts(x, routing, gate_up, down);
-    }
-    Value end_layer(int32_t layer, Value stream) override { return inner_.end_layer(layer, stream); }
-    Value output_rows(Value stream) override { return inner_.output_rows(stream); }
+    ForwardingOps(cpu::CpuOps& inner, const Parts& parts)
+        : support::ForwardingOps(inner), inner_(inner), parts_(parts) {}
 
   protected:
     // Whether a handle is the given weight of some layer.

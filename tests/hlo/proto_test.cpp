@@ -53,7 +53,6 @@ TEST(Proto, WhatAModuleCannotHoldIsRefused) {
     expect_error(ErrorCode::corrupt, {"no direction"}, [] { read_back(replaced("LT", "XX")); });
     expect_error(ErrorCode::unsupported, {"says more than we keep"},
                  [] { read_back(write_proto(testing::decode_step({})) + "\x28\x05"); });
-});
 }
 
 TEST(Proto, DamagedFilesAreErrorsNotCrashes) {

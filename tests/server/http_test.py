@@ -106,6 +106,15 @@ class HttpTest(unittest.TestCase):
         with self.server.raw() as connection:
             connection.send("GET /live HTTP/1.1\r\nHost: t\r\nX-Long: " + "a" * 100000 + "\r\n\r\n")
             self.assertEqual(connection.response()[0], 431)
+        for path, head in (("/v1/messages", ""), ("/v1/models", "anthropic-version: 2023-06-01\r\n")):
+            with self.server.raw() as connection:
+                connection.send(f"POST {path} HTTP/1.1\r\nHost: t\r\nOrigin: http://page.example\r\n{head}"
+                                "Content-Length: 99999999\r\n\r\n")
+                status, headers, body = connection.response()
+                error = json.loads(body)
+                self.assertEqual((status, error["type"], error["error"]["type"]), (413, "error", "request_too_large"))
+                self.assertEqual(error["request_id"], headers["request-id"])
+                self.assertEqual(headers["access-control-allow-origin"], "*")
         deep = b'{"messages":' + b"[" * 5000 + b"]" * 5000 + b"}"
         self.assertEqual(self.server.request("POST", "/v1/chat/completions", deep).status, 400)
 

@@ -35,6 +35,7 @@ std::shared_ptr<KeepingWriter> answered(const MessagesRequest& request, const Pi
     auto writer = std::make_shared<KeepingWriter>();
     const auto reply = make_messages_reply(request, "req_1", writer, nullptr);
     reply->begin();
+    if (end.reason != Reason::cancelled) reply->on_placed(0, end.statistics.cached_tokens);
     for (const auto& piece : pieces) reply->on_piece(0, piece);
     reply->on_end(0, end);
     EXPECT_EQ(writer->ends, 1);
@@ -141,7 +142,6 @@ TEST(MessagesReply, EventsComeInTheDialectsOrder) {
         "content_block_start\ncontent_block_delta:input_json_delta\ncontent_block_stop\n"
         "message_delta\nmessage_stop\n");
     const std::vector<SentEvent> events = writer->events();
-    EXPECT_EQ(events[0].data["message"]["usage"]["input_tokens"], 30);
     EXPECT_EQ(events[11].data["content_block"]["input"], Json::object());
     EXPECT_EQ(events[11].data["content_block"]["name"], "weather");
 }
@@ -179,6 +179,35 @@ TEST(MessagesReply, F140_EveryEndHasItsReason) {
     EXPECT_EQ(stop_of(end_with(Reason::length)), R"("max_tokens"null)");
     EXPECT_EQ(stop_of(end_with(Reason::stop, "\n\nEND")), R"("stop_sequence""\n\nEND")");
     EXPECT_EQ(stop_of(end_with(Reason::tool_calls)), R"("tool_use"null)");
+}
+
+TEST(MessagesReply, AStreamStartsWithTheCountsItEndsWith) {
+    const auto events = answered(request_of(true), pieces_of_all_kinds(), end_with(Reason::stop))->events();
+    Json start = events.front().data["message"]["usage"];
+    Json end = (events.end() - 2)->data["usage"];
+    EXPECT_EQ(start["output_tokens"], 0);
+    start.erase("output_tokens");
+    end.erase("output_tokens");
+    EXPECT_EQ(start, end);
+    EXPECT_EQ(start, json(R"({"input_tokens": 18, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 12})"));
+}
+
+TEST(MessagesReply, AStreamThatWaitsHasItsHeadersAndNoEventYet) {
+    auto writer = std::make_shared<KeepingWriter>();
+    const auto reply = make_messages_reply(request_of(true), "req_1", writer, nullptr);
+    reply->begin();
+    EXPECT_EQ(writer->starts, 1);
+    EXPECT_TRUE(writer->events().empty());
+    reply->on_placed(0, 0);
+    EXPECT_EQ(writer->events().front().name, "message_start");
+}
+
+TEST(MessagesReply, AReplyThatWasCutByTheServerDoesNotLookWhole) {
+    const auto streamed = answered(request_of(true), {{Kind::content, "A", {}, {}}}, end_with(Reason::cancelled));
+    EXPECT_EQ(streamed->events().back().name, "error");
+    const auto whole = answered(request_of(false), {{Kind::content, "A", {}, {}}}, end_with(Reason::cancelled));
+    EXPECT_EQ(whole->response.status, 503);
+    EXPECT_EQ(whole->document()["error"]["type"], "overloaded_error");
 }
 
 TEST(MessagesReply, F137_AnErrorInsideAStreamIsAnEvent) {

@@ -22,14 +22,15 @@ constexpr int64_t kContext = 256;
 struct Case {
     std::string model;
     int32_t ranks;
+    model::Precision precision;
 };
 
-class OnDevice : public testing::TestWithParam<Case> {
+class OnDevice : public ::testing::TestWithParam<Case> {
   protected:
     static std::filesystem::path directory() { return GEMMATRACE_SOURCE_DIR "/models/" + GetParam().model; }
     static std::unique_ptr<DeviceModel> device_model(int32_t slots) {
         DeviceModelOptions options;
-        options.geometry = {GetParam().ranks, slots, kContext, kChunk};
+        options.geometry = {GetParam().ranks, slots, kContext, kChunk, GetParam().precision};
         options.buckets = {64, 128, kContext};
         return std::make_unique<DeviceModel>(make_sim_device(GetParam().ranks, 2), directory(), options);
     }
@@ -38,7 +39,8 @@ class OnDevice : public testing::TestWithParam<Case> {
         while (ids.size() < count) ids.push_back(static_cast<int32_t>(300 + random_() % 700));
         return ids;
     }
-    // The logits agree as far as the order of sums lets them, and so does the choice, unless it was nearly a tie.
+    // In fp32 the logits agree but for the order of sums. In bf16 that order flips roundings here and there; then the
+    // choice may be another one only where it was nearly a tie.
     void expect_close(std::span<const float> expected, std::span<const float> got, int32_t best_id) {
         ASSERT_EQ(expected.size(), got.size());
         float largest = 0.0F, difference = 0.0F;
@@ -46,25 +48,40 @@ class OnDevice : public testing::TestWithParam<Case> {
             largest = std::max(largest, std::fabs(expected[id]));
             difference = std::max(difference, std::fabs(expected[id] - got[id]));
         }
-        worst_ = std::max(worst_, difference / largest);
-        EXPECT_LE(difference, 0.06F * largest);
-        const auto& cap = reference_.config().final_softcap;
-        const int32_t chosen = model::greedy_token(expected, cap, model::Precision::bf16, {});
+        const bool is_fp32 = GetParam().precision == model::Precision::fp32;
+        ++rows_;
+        if (difference > (is_fp32 ? 3e-5F : 0.06F) * largest) ++far_;
+        const int32_t chosen = greedy(expected);
         if (chosen != best_id) {
             const float margin = expected[static_cast<size_t>(chosen)] - expected[static_cast<size_t>(best_id)];
             EXPECT_LE(margin, 2.0F * difference) << "id " << best_id << " instead of " << chosen;
         }
-        EXPECT_EQ(best_id, model::greedy_token(got, cap, model::Precision::bf16, {}));
+        EXPECT_EQ(best_id, greedy(got));
+    }
+    int32_t greedy(std::span<const float> logits) const {
+        return model::greedy_token(logits, reference_.config().final_softcap, GetParam().precision, {});
+    }
+    // Where a flipped rounding makes the router choose another expert, a row is another one too.
+    void TearDown() override {
+        const bool may_route_otherwise = GetParam().model == "26b-a4b" && GetParam().precision == model::Precision::bf16;
+        EXPECT_LE(far_, may_route_otherwise ? rows_ / 10 : 0) << "of " << rows_;
+    }
+    static cpu::RunnerOptions reference_options() {
+        cpu::RunnerOptions options;
+        options.precision = GetParam().precision;
+        options.threads = 1;
+        return options;
     }
 
     std::mt19937 random_{1};
-    cpu::Runner reference_{directory(), {}};
-    float worst_ = 0.0F;
+    cpu::Runner reference_{directory(), reference_options()};
+    size_t rows_ = 0;
+    size_t far_ = 0;  // rows whose logits differ by more than the order of sums explains
 };
 
 TEST_P(OnDevice, PromptsAndRepliesAcrossWindowChunkAndBucketBorders) {
     const auto device = device_model(2);
-    for (const size_t length : {1U, 15U, 16U, 17U, 63U, 65U, 130U}) {
+    for (const size_t length : {1U, 16U, 17U, 65U, 130U}) {
         cpu::Slot slot = reference_.new_slot(kContext);
         const auto prompt = random_ids(length);
         device->trim(1, 0);
@@ -72,16 +89,13 @@ TEST_P(OnDevice, PromptsAndRepliesAcrossWindowChunkAndBucketBorders) {
         auto got = device->prefill(1, prompt);
         expect_close(expected, got, device->best_ids()[0]);
         for (int step = 0; step < (length == 65 ? 64 : 4); ++step) {
-            const int32_t id = model::greedy_token(expected, reference_.config().final_softcap,
-                                                   model::Precision::bf16, {});
+            const int32_t id = greedy(expected);
             const int32_t one = 1;
             expected = reference_.extend(slot, {&id, 1});
             got = device->decode({&one, 1}, {&id, 1});
             expect_close(expected, got, device->best_ids()[0]);
         }
     }
-    RecordProperty("worst", std::to_string(worst_));
-    printf("worst %g\n", static_cast<double>(worst_));
 }
 
 TEST_P(OnDevice, SlotsAtDifferentPlacesInOneStep) {
@@ -137,16 +151,22 @@ TEST_P(OnDevice, ASlotThatServedAnotherRequestAndPrefixesThatAreUsedAgainChangeN
     EXPECT_FALSE(device->can_trim(0, 60));
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, OnDevice,
-                         testing::Values(Case{"demo", 1}, Case{"demo", 2}, Case{"demo", 4}, Case{"e2b", 1},
-                                         Case{"e2b", 4}, Case{"e4b", 1}, Case{"e4b", 2}, Case{"e4b", 4}, Case{"12b", 1},
-                                         Case{"12b", 2}, Case{"12b", 4}, Case{"26b-a4b", 1}, Case{"26b-a4b", 2},
-                                         Case{"26b-a4b", 4}, Case{"31b", 1}, Case{"31b", 2}, Case{"31b", 4}),
-                         [](const auto& parameter) {
-                             std::string name = parameter.param.model + "_tp" + std::to_string(parameter.param.ranks);
-                             std::ranges::replace(name, '-', '_');
-                             return name;
-                         });
+std::vector<Case> cases() {
+    std::vector<Case> all;
+    for (const auto precision : {model::Precision::fp32, model::Precision::bf16}) {
+        for (const char* model : {"demo", "e2b", "e4b", "12b", "26b-a4b", "31b"}) {
+            for (const int32_t ranks : {1, 2, 4}) all.push_back({model, ranks, precision});
+        }
+    }
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Bundled, OnDevice, ::testing::ValuesIn(cases()), [](const auto& parameter) {
+    const Case& test = parameter.param;
+    std::string name = test.model + "_tp" + std::to_string(test.ranks) + "_" + std::string(model::precision_name(test.precision));
+    std::ranges::replace(name, '-', '_');
+    return name;
+});
 
 }  // namespace
 }  // namespace gemmatrace::trace

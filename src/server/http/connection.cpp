@@ -56,6 +56,21 @@ std::string lower_case(std::string_view text) {
 
 std::string_view as_view(beast::string_view text) { return {text.data(), text.size()}; }
 
+// Path and query; the absolute form of a target names a host first.
+std::string_view without_host(std::string_view target) {
+    const size_t scheme = target.find("://");
+    if (scheme == std::string_view::npos || target.front() == '/') return target;
+    const size_t path = target.find('/', scheme + 3);
+    return path == std::string_view::npos ? "/" : target.substr(path);
+}
+
+// What pages of other origins need to read an answer or an error.
+std::string headers_for_origin(std::string_view origin) {
+    if (origin.empty()) return {};
+    return "Access-Control-Allow-Origin: *\r\n"
+           "Access-Control-Expose-Headers: x-request-id, request-id, retry-after\r\n";
+}
+
 // Nobody is there to be answered.
 bool is_client_away(const boost::system::error_code& failure) {
     return failure == beast::error::timeout || failure == http::error::end_of_stream ||
@@ -175,12 +190,7 @@ HttpRequest Connection::take_request() {
     auto& message = parser_->get();
     HttpRequest request;
     request.method = as_view(message.method_string());
-    std::string_view target = as_view(message.target());
-    // An absolute form names a host first.
-    if (const size_t scheme = target.find("://"); scheme != std::string_view::npos && target.front() != '/') {
-        const size_t path = target.find('/', scheme + 3);
-        target = path == std::string_view::npos ? "/" : target.substr(path);
-    }
+    const std::string_view target = without_host(as_view(message.target()));
     const size_t question = target.find('?');
     request.path = percent_decoded(target.substr(0, question));
     if (question != std::string_view::npos) request.query = target.substr(question + 1);
@@ -202,10 +212,7 @@ void Connection::answer(HttpRequest request) {
     settings.can_chunk = is_http_1_1_;
     settings.keeps_alive = !wants_close_ && !count_.is_closing;
     settings.max_unsent_bytes = options_.max_unsent_bytes;
-    if (!request.header("origin").empty()) {
-        settings.more_headers =
-            "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: x-request-id, retry-after\r\n";
-    }
+    settings.more_headers = headers_for_origin(request.header("origin"));
     stream_.expires_never();
     exchange_ = std::make_shared<Exchange>(stream_.get_executor(), std::move(settings), [self = weak_from_this()] {
         if (const auto connection = self.lock()) connection->send_more();
@@ -289,11 +296,14 @@ void Connection::on_readable() {
 void Connection::refuse(int status, std::string_view message, std::string_view code) {
     const Error error(ErrorCode::bad_request, std::string(message),
                       {{"status", std::to_string(status)}, {"code", std::string(code)}});
+    const auto& head = parser_->get();  // as far as it was read
+    const Dialect dialect = dialect_of(without_host(as_view(head.target())), as_view(head["anthropic-version"]));
     Exchange::Settings settings;
     settings.request_id = random_id("req_");
     settings.keeps_alive = false;
+    settings.more_headers = headers_for_origin(as_view(head[http::field::origin]));
     const auto refusal = std::make_shared<Exchange>(stream_.get_executor(), settings, nullptr);
-    refusal->send(error_response(error, Dialect::openai, settings.request_id));
+    refusal->send(error_response(error, dialect, settings.request_id));
     write(refusal->take(), [this](const Failure& failure) {
         if (failure) return close();
         Failure ignored;

@@ -242,6 +242,25 @@ class AnthropicTest(unittest.TestCase):
                     self.assertEqual(usage.cache_creation_input_tokens, 0)
             self.assertGreater(usage.cache_read_input_tokens, 0)
 
+    def test_a_stream_starts_with_the_counts_it_ends_with(self):
+        count = self.client.messages.count_tokens(model="demo", messages=[OSLO], tools=[WEATHER]).input_tokens
+        for _ in range(2):
+            usages = {}
+            for event in self.create(messages=[OSLO], tools=[WEATHER], stream=True):
+                if event.type in ("message_start", "message_delta"):
+                    usages[event.type] = event.message.usage if event.type == "message_start" else event.usage
+            start, end = usages["message_start"], usages["message_delta"]
+            self.assertEqual((start.input_tokens, start.cache_read_input_tokens),
+                             (end.input_tokens, end.cache_read_input_tokens))
+            self.assertEqual(start.input_tokens + start.cache_read_input_tokens, count)
+        self.assertGreater(start.cache_read_input_tokens, 0)
+
+    def test_the_model_is_listed_and_found(self):
+        self.assertEqual([(model.id, model.type) for model in self.client.models.list()], [("demo", "model")])
+        model = self.client.models.retrieve("demo")
+        self.assertEqual((model.display_name, model.max_input_tokens), ("demo", 4096))
+        self.assertTrue(model.created_at)
+
     def test_errors_have_the_sdks_classes_and_the_dialects_types(self):
         bad, kind = anthropic.BadRequestError, "invalid_request_error"
         self.refused(anthropic.NotFoundError, "not_found_error", "claude", model="claude")
@@ -262,6 +281,30 @@ class AnthropicTest(unittest.TestCase):
         self.assertEqual(caught.exception.body["error"]["type"], "authentication_error")
         with self.assertRaises(anthropic.BadRequestError):
             self.client.post("/v1/messages", cast_to=object, content=b"{", options={})
+
+    def test_limits_of_the_server_have_classes_and_types_too(self):
+        with Server("--context", "4096", "--slots", "1", "--max-queue", "0", "--max-body-mib", "1") as server, \
+                anthropic.Anthropic(base_url=server.url, api_key=KEY, max_retries=0, timeout=TIMEOUT_S) as client:
+            request = {"model": "demo", "max_tokens": 3000, "messages": FRANCE}
+            with self.assertRaises(anthropic.APIStatusError) as huge:
+                client.messages.create(**{**request, "messages": [{"role": "user", "content": "word " * 300000}]})
+            long = client.messages.create(**request, stream=True, extra_body={"ignore_eos": True})
+            with self.assertRaises(anthropic.RateLimitError) as refused:
+                client.messages.create(**request)
+            long.close()
+            server.wait_for(lambda: server.metric("gemmatrace_num_requests_running") == 0)
+            for caught, status, kind in ((huge, 413, "request_too_large"), (refused, 429, "rate_limit_error")):
+                self.assertEqual(caught.exception.status_code, status)
+                self.assertEqual(caught.exception.body["error"]["type"], kind)
+                self.assertEqual(caught.exception.body["request_id"], caught.exception.request_id)
+
+    def test_several_calls_are_blocks_of_their_own(self):
+        for ask in (self.create, self.final):
+            message = ask(messages=[OSLO], tools=[WEATHER], tool_choice={"type": "any"},
+                          extra_body={"min_tokens": 24})
+            self.assertGreater(len(message.content), 1)
+            self.assertEqual({block.type for block in message.content}, {"tool_use"})
+            self.assertEqual(len({block.id for block in message.content}), len(message.content))
 
     def test_a_request_without_max_tokens_is_refused(self):
         body = {"model": "demo", "messages": FRANCE}

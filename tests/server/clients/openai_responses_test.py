@@ -143,6 +143,24 @@ class ResponsesTest(unittest.TestCase):
             self.assertEqual(by_id.usage.input_tokens, by_items.usage.input_tokens)
             self.assertTrue(by_id.output_text)
 
+    def test_several_calls_are_items_of_their_own(self):
+        request = {"input": OSLO, "tools": [WEATHER], "tool_choice": "required", "max_output_tokens": 200,
+                   "extra_body": {"min_tokens": 24}}
+        whole = self.create(**request)
+        self.assertGreater(len(whole.output), 1)
+        self.assertEqual({item.type for item in whole.output}, {"function_call"})
+        self.assertEqual(len({item.call_id for item in whole.output}), len(whole.output))
+        self.assertEqual(output_of(self.streamed(**request)), output_of(whole))
+        self.assertEqual(len(self.create(**request, parallel_tool_calls=False).output), 1)
+
+    def test_an_abort_in_the_middle_frees_the_slot(self):
+        stream = self.create(stream=True, max_output_tokens=3000, extra_body={"ignore_eos": True})
+        for event in stream:
+            if event.type == "response.output_text.delta":
+                break
+        stream.close()
+        self.server.wait_for(lambda: self.server.metric("gemmatrace_num_requests_running") == 0)
+
     def test_a_forced_call_comes(self):
         for choice in ("required", {"type": "function", "name": "get_weather"},
                        {"type": "allowed_tools", "mode": "required",
@@ -177,6 +195,24 @@ class ResponsesTest(unittest.TestCase):
                                           {"role": "user", "content": "What is the capital of Ghana?"}])
         self.assertEqual(by_reference.usage.input_tokens, second.usage.input_tokens)
         self.assertEqual(by_reference.output_text, second.output_text)
+
+    def test_the_input_of_a_response_is_listed_in_pages(self):
+        first = self.create(input=[{"role": "user", "content": FRANCE}, {"role": "user", "content": "Please."}])
+        second = self.create(previous_response_id=first.id, input="What is the capital of Ghana?")
+        for limit in (1, 20):
+            items = list(self.client.responses.input_items.list(second.id, order="asc", limit=limit))
+            for item in items:
+                pydantic.TypeAdapter(responses.ResponseItem).validate_python(item.to_dict(mode="json"))
+            self.assertEqual([(item.role, item.content[0].text) for item in items],
+                             [("user", FRANCE), ("user", "Please."), ("assistant", first.output_text),
+                              ("user", "What is the capital of Ghana?")])
+        newest_first = list(self.client.responses.input_items.list(second.id))
+        self.assertEqual([item.id for item in newest_first], [item.id for item in reversed(items)])
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.input_items.list("resp_unknown")
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.responses.input_items.list(second.id, limit=1000)
+        self.assertEqual(caught.exception.param, "limit")
 
     def test_responses_are_kept_until_deleted(self):
         response = self.create()

@@ -80,15 +80,27 @@ class OpenAiTest(unittest.TestCase):
         self.assertTrue(answer.choices[0].message.content)
 
     def test_several_calls_have_indices_and_ids_of_their_own(self):
-        chunks = self.create(messages=[{"role": "user", "content": "Hello"}], tools=[WEATHER], tool_choice="required",
-                             temperature=1, seed=1, stream=True, max_tokens=300)
+        # Longer than one call, so that the model has to go on with another.
+        request = {"messages": [OSLO], "tools": [WEATHER], "tool_choice": "required", "max_tokens": 200,
+                   "extra_body": {"min_tokens": 24}}
         seen = {}
-        for chunk in chunks:
+        for chunk in self.create(**request, stream=True):
             for call in (chunk.choices[0].delta.tool_calls or []) if chunk.choices else []:
                 self.assertNotIn(call.index, seen)
-                seen[call.index] = (call.id, call.function.name)
+                seen[call.index] = call
+        self.assertGreater(len(seen), 1)
         self.assertEqual(sorted(seen), list(range(len(seen))))
-        self.assertEqual(len({identity for identity, _ in seen.values()}), len(seen))
+        self.assertEqual(len({call.id for call in seen.values()}), len(seen))
+        whole = self.create(**request).choices[0]
+        self.assertEqual(whole.finish_reason, "tool_calls")
+        self.assertEqual([call.function.arguments for call in whole.message.tool_calls],
+                         [seen[index].function.arguments for index in range(len(seen))])
+        one = self.create(**request, parallel_tool_calls=False).choices[0].message.tool_calls
+        self.assertEqual(len(one), 1)
+        results = [{"role": "tool", "tool_call_id": call.id, "content": "sunny, 21 degrees"}
+                   for call in whole.message.tool_calls]
+        answer = self.create(messages=[OSLO, whole.message, *results], tools=[WEATHER]).choices[0]
+        self.assertTrue(answer.message.content)
 
     def test_parsed_answers(self):
         class Person(pydantic.BaseModel):
@@ -99,8 +111,23 @@ class OpenAiTest(unittest.TestCase):
         parsed = self.client.chat.completions.parse(model="demo", messages=[{"role": "user", "content": "Invent a person"}],
                                                     response_format=Person, temperature=1, seed=4, max_tokens=1000)
         self.assertIsInstance(parsed.choices[0].message.parsed, Person)
+        invent = [{"role": "user", "content": "Invent a person"}]
+        with self.client.chat.completions.stream(model="demo", messages=invent, response_format=Person, temperature=1,
+                                                 seed=4, max_tokens=1000) as stream:
+            self.assertEqual(stream.get_final_completion().choices[0].message.parsed, parsed.choices[0].message.parsed)
+
+    def test_choices_of_a_stream_are_those_of_the_whole_answer(self):
+        request = {"n": 3, "temperature": 1, "seed": 7, "max_tokens": 20}
+        texts = ["", "", ""]
+        for chunk in self.create(**request, stream=True):
+            for choice in chunk.choices:
+                texts[choice.index] += choice.delta.content or ""
+        self.assertEqual(texts, [choice.message.content for choice in self.create(**request).choices])
 
     def test_logprobs_n_and_stop(self):
+        joined = self.create(logprobs=True).choices[0].logprobs.content
+        self.assertEqual("".join(entry.token for entry in joined), PARIS)
+        self.assertEqual(b"".join(bytes(entry.bytes) for entry in joined).decode(), PARIS)
         answer = self.create(logprobs=True, top_logprobs=3, n=2, stop=" Paris")
         self.assertEqual([choice.index for choice in answer.choices], [0, 1])
         for choice in answer.choices:
@@ -128,6 +155,20 @@ class OpenAiTest(unittest.TestCase):
         self.assertEqual(other.exception.code, "model_not_found")
         with self.assertRaises(openai.AuthenticationError):
             openai.OpenAI(base_url=self.server.url + "/v1", api_key="wrong", max_retries=0).models.list()
+
+    def test_a_full_queue_is_a_rate_limit_that_the_sdk_waits_out(self):
+        with Server("--context", "4096", "--slots", "1", "--max-queue", "0", "--access-log", "off") as server, \
+                openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=TIMEOUT_S) as client:
+            long = client.chat.completions.create(model="demo", messages=USER, stream=True, max_tokens=3000,
+                                                  extra_body={"ignore_eos": True})
+            with self.assertRaises(openai.RateLimitError) as refused:
+                client.chat.completions.create(model="demo", messages=USER)
+            self.assertEqual(refused.exception.type, "rate_limit_error")
+            self.assertTrue(refused.exception.response.headers["retry-after"].isdecimal())
+            long.close()
+            patient = client.with_options(max_retries=5)
+            answer = patient.chat.completions.create(model="demo", messages=USER)
+            self.assertEqual(answer.choices[0].message.content, PARIS)
 
     def test_an_abort_in_the_middle_frees_the_slot(self):
         stream = self.create(messages=[{"role": "user", "content": "Count"}], max_tokens=3000, stream=True,
