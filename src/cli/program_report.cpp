@@ -76,7 +76,8 @@ std::string figures_table(const trace::BundleEmitter& emitter, const std::vector
                             over_floor(figures), gibi(figures.memory_bytes));
     }
     text += fmt::format(
-        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code and "
+        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code "
+        "and "
         "runtime\n",
         gibi(trace::kCoreMemoryBytes), gibi(trace::kReservedBytes));
     return text;

@@ -123,7 +123,8 @@ size_t step_bytes(const std::vector<ProgramEntry>& programs) {
 void require_clean(const EmittedProgram& program) {
     if (program.findings.empty()) return;
     const hlo::Finding& first = program.findings.front();
-    throw Error(ErrorCode::internal, fmt::format("the verifier finds fault with {}: {}", program.spec.name(), first.fault),
+    throw Error(ErrorCode::internal,
+                fmt::format("the verifier finds fault with {}: {}", program.spec.name(), first.fault),
                 {{"instruction", first.instruction}, {"findings", std::to_string(program.findings.size())}},
                 "please report this with the command that led to it");
 }
@@ -230,8 +231,8 @@ Bundle::Bundle(fs::path directory) : directory_(std::move(directory)) {
     const fs::path path = directory_ / kManifestName;
     std::error_code problem;
     if (!fs::is_directory(directory_, problem) || !fs::exists(path, problem)) {
-        throw Error(ErrorCode::not_found, fmt::format("there is no bundle: {} is missing", printable(path.string())), {},
-                    "make one with `gemmatrace compile`");
+        throw Error(ErrorCode::not_found, fmt::format("there is no bundle: {} is missing", printable(path.string())),
+                    {}, "make one with `gemmatrace compile`");
     }
     manifest_ = parse_manifest(read_file(path, kLargestManifestBytes), path.string());
     for (const ProgramEntry& entry : manifest_.programs) {

@@ -1,5 +1,5 @@
-// A bundle: a directory of programs and the manifest that describes them, for every checkpoint of one geometry. It holds
-// no weights.
+// A bundle: a directory of programs and the manifest that describes them, for every checkpoint of one geometry. It
+// holds no weights.
 //
 //   manifest.json
 //   programs/prefill_c512.hlo.pb, programs/decode_c512.hlo.pb, …
@@ -63,9 +63,9 @@ class BundleEmitter {
 };
 
 struct BundleOutput {
-    bool with_text = false;                                  // each program as text beside its proto, NAME.hlo.txt
-    std::function<void(const EmittedProgram&)> on_program;   // told of each when it is written; may be empty
-    std::function<bool()> is_cancelled;                      // asked between programs; may be empty
+    bool with_text = false;                                 // each program as text beside its proto, NAME.hlo.txt
+    std::function<void(const EmittedProgram&)> on_program;  // told of each when it is written; may be empty
+    std::function<bool()> is_cancelled;                     // asked between programs; may be empty
 };
 
 // Writes a bundle into `directory`, which must not exist or be empty. It appears there as a whole: on failure or when
@@ -98,7 +98,8 @@ class Bundle {
 // Throws Error(mismatch), naming the first difference, when the bundle is not for the checkpoint in `checkpoint`.
 void check_fits_checkpoint(const Bundle& bundle, const std::filesystem::path& checkpoint);
 
-// Whether the checkpoint in a directory stores an output head of its own. Binds its weights: throws the ledger's errors.
+// Whether the checkpoint in a directory stores an output head of its own. Binds its weights: throws the ledger's
+// errors.
 bool stores_untied_head(const std::filesystem::path& checkpoint, const checkpoint::ModelConfig& config);
 
 }  // namespace gemmatrace::trace

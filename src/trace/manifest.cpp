@@ -71,27 +71,29 @@ std::optional<Difference> first_difference(const ordered_json& left, const order
 
 [[noreturn]] void refuse(const std::string& field, const std::string& bundle, const std::string& wanted,
                          const char* other) {
-    throw Error(ErrorCode::mismatch,
-                fmt::format("the bundle was made for another {}: its {} is {}, not {}", other, field, bundle, wanted),
-                {{"field", field}, {"bundle", bundle}, {"expected", wanted}},
-                "make a bundle for this checkpoint with `gemmatrace compile`");
+    throw Error(
+        ErrorCode::mismatch,
+        fmt::format("the bundle was made for another {}: {} is {} there and {} here", other, field, bundle, wanted),
+        {{"field", field}, {"bundle", bundle}, {"expected", wanted}},
+        "make a bundle for this checkpoint with `gemmatrace compile`");
 }
 
 }  // namespace
 
 ordered_json model_identity(const checkpoint::ModelConfig& config, bool has_untied_head) {
-    ordered_json model = {{"hidden_size", config.hidden_size},
-                          {"vocab_size", config.vocab_size},
-                          {"ple_dim", config.ple_dim},
-                          {"ple_vocab_size", config.ple_vocab_size},
-                          {"rms_norm_eps", config.rms_norm_eps},
-                          {"final_softcap", config.final_softcap ? ordered_json(*config.final_softcap) : ordered_json()},
-                          {"max_position_embeddings", config.max_position_embeddings},
-                          {"sliding_window", config.sliding_window},
-                          {"sliding_rope", rope_identity(config.sliding_rope)},
-                          {"full_rope", rope_identity(config.full_rope)},
-                          {"has_untied_head", has_untied_head},
-                          {"layers", ordered_json::array()}};
+    ordered_json model = {
+        {"hidden_size", config.hidden_size},
+        {"vocab_size", config.vocab_size},
+        {"ple_dim", config.ple_dim},
+        {"ple_vocab_size", config.ple_vocab_size},
+        {"rms_norm_eps", config.rms_norm_eps},
+        {"final_softcap", config.final_softcap ? ordered_json(*config.final_softcap) : ordered_json()},
+        {"max_position_embeddings", config.max_position_embeddings},
+        {"sliding_window", config.sliding_window},
+        {"sliding_rope", rope_identity(config.sliding_rope)},
+        {"full_rope", rope_identity(config.full_rope)},
+        {"has_untied_head", has_untied_head},
+        {"layers", ordered_json::array()}};
     for (const LayerSpec& layer : config.layers) model["layers"].push_back(layer_identity(layer));
     return model;
 }

@@ -40,8 +40,8 @@ struct ProgramTensor {
 
 struct ProgramEntry {
     ProgramSpec spec;
-    size_t bytes = 0;    // of the file
-    std::string sha256;  // of the file
+    size_t bytes = 0;                    // of the file
+    std::string sha256;                  // of the file
     std::vector<ProgramTensor> inputs;   // by parameter number
     std::vector<ProgramTensor> outputs;  // by place in the result
     std::vector<hlo::Alias> aliases;

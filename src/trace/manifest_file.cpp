@@ -111,7 +111,8 @@ class Members {
     size_t choice(const char* name, std::span<const char* const> choices) const {
         const std::string chosen = text(name);
         const auto found = std::ranges::find(choices, chosen);
-        if (found == choices.end()) fail(name, fmt::format("is \"{}\", which this program does not know", printable(chosen)));
+        if (found == choices.end())
+            fail(name, fmt::format("is \"{}\", which this program does not know", printable(chosen)));
         return static_cast<size_t>(found - choices.begin());
     }
     const ordered_json& list(const char* name) const {
@@ -193,7 +194,8 @@ ProgramEntry read_program(const Members& members, const Manifest& manifest) {
     ProgramEntry program;
     program.spec.kind = static_cast<ProgramKind>(members.choice("kind", kKinds));
     program.spec.bucket = members.integer("bucket", 1, kLargestSize);
-    if (!std::ranges::binary_search(manifest.buckets, program.spec.bucket)) members.fail("bucket", "is none of the buckets");
+    if (!std::ranges::binary_search(manifest.buckets, program.spec.bucket))
+        members.fail("bucket", "is none of the buckets");
     if (manifest.find(program.spec) != nullptr) members.fail("bucket", "stands there twice for this kind");
     if (members.text("file") != program.file()) members.fail("file", "is not " + program.file());
     program.bytes = static_cast<size_t>(members.integer("bytes", 1, int64_t{hlo::kLargestProtoBytes}));
@@ -213,8 +215,10 @@ int64_t run_of(const Members& piece, const char* name, int64_t& begin) {
 }
 
 WeightRecipe read_recipe(const Members& members, int32_t ranks) {
-    WeightRecipe recipe{members.text("name"), members.integers("shape", 1, kLargestSize),
-                        members.integer("outer", 1, kLargestSize), {}};
+    WeightRecipe recipe{members.text("name"),
+                        members.integers("shape", 1, kLargestSize),
+                        members.integer("outer", 1, kLargestSize),
+                        {}};
     const ordered_json& by_rank = members.list("pieces_by_rank");
     const auto count = static_cast<size_t>(ranks);
     if (by_rank.size() != 1 && by_rank.size() != count) members.fail("pieces_by_rank", "is not for all ranks");
@@ -241,7 +245,8 @@ void read_sizes(const Members& top, Manifest& manifest) {
     manifest.geometry.chunk_tokens = static_cast<int32_t>(top.integer("chunk_tokens", 1, 4096));
     manifest.geometry.precision = static_cast<model::Precision>(top.choice("precision", kPrecisions));
     manifest.buckets = top.integers("buckets", 1, kLargestSize);
-    const bool is_ascending = std::ranges::adjacent_find(manifest.buckets, std::greater_equal()) == manifest.buckets.end();
+    const bool is_ascending =
+        std::ranges::adjacent_find(manifest.buckets, std::greater_equal()) == manifest.buckets.end();
     if (manifest.buckets.empty() || !is_ascending || manifest.buckets.back() != manifest.geometry.context_tokens) {
         top.fail("buckets", "is no ascending list up to context_tokens");
     }
@@ -281,9 +286,8 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     }
     read_sizes(top, manifest);
     if (top.text("hash") != manifest.hash()) top.fail("hash", "is not the hash of what the manifest says");
-    top.each("weights", [&](const Members& entry) {
-        manifest.weights.push_back(read_recipe(entry, manifest.geometry.ranks));
-    });
+    top.each("weights",
+             [&](const Members& entry) { manifest.weights.push_back(read_recipe(entry, manifest.geometry.ranks)); });
     top.each("programs", [&](const Members& entry) {
         ProgramEntry program = read_program(entry, manifest);
         manifest.programs.push_back(std::move(program));

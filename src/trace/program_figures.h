@@ -18,12 +18,12 @@ struct ProgramFigures {
     int64_t instructions = 0;
     int64_t inputs = 0;
     int64_t weight_inputs = 0;
-    size_t findings = 0;        // of the verifier
-    size_t bytes_read = 0;      // of inputs in one step (hlo::Statistics says how it is counted)
-    size_t floor_bytes = 0;     // what a decode step cannot do without: decode_floor_bytes; 0 for other kinds
-    size_t temporary_bytes = 0; // held at once while it runs
-    size_t memory_bytes = 0;    // weights, caches, this program's own inputs, outputs and temporaries, when its bucket
-                                // is the whole context
+    size_t findings = 0;         // of the verifier
+    size_t bytes_read = 0;       // of inputs in one step (hlo::Statistics says how it is counted)
+    size_t floor_bytes = 0;      // what a decode step cannot do without: decode_floor_bytes; 0 for other kinds
+    size_t temporary_bytes = 0;  // held at once while it runs
+    size_t memory_bytes = 0;     // weights, caches, this program's own inputs, outputs and temporaries, when its bucket
+                                 // is the whole context
     std::map<std::string, hlo::Buffer> largest;  // of each operation the largest result that takes memory of its own
 };
 
