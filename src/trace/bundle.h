@@ -41,7 +41,7 @@ struct EmittedProgram {
     hlo::Module module;
     std::string proto;                   // bytes of the file
     std::vector<hlo::Finding> findings;  // of the verifier
-    double seconds = 0.0;                // to trace and write it, without the verifier
+    double seconds = 0.0;                // of a processor, to trace and write it; without the verifier
 };
 
 // Makes the programs of a bundle one by one. Nothing is read but the config.
