@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-os.environ["XLA_FLAGS"] = "--xla_cpu_max_isa=AVX"  # no fma; read when jaxlib is loaded
+os.environ["XLA_FLAGS"] = "--xla_cpu_max_isa=AVX"  # no fma; read when jaxlib is loaded, not per compile
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402

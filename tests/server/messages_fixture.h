@@ -33,6 +33,7 @@ class IdleBackend : public engine::Backend {
         limits_.chunk_tokens = 32;
     }
     const engine::BackendLimits& limits() const override { return limits_; }
+    engine::BackendFacts facts() const override { return {}; }
     std::string description() const override { return "idle"; }
     int64_t length(int32_t) const override { return 0; }
     std::span<const float> prefill(int32_t, std::span<const int32_t>, bool) override { throw unasked(); }

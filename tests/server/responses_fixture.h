@@ -28,6 +28,7 @@ class ScriptedBackend : public engine::Backend {
         limits_.chunk_tokens = 64;
     }
     const engine::BackendLimits& limits() const override { return limits_; }
+    engine::BackendFacts facts() const override { return {}; }
     std::string description() const override { return "a script"; }
     int64_t length(int32_t) const override { return length_; }
     std::span<const float> prefill(int32_t, std::span<const int32_t> ids, bool) override {

@@ -138,7 +138,8 @@ def tokens_of(logprobs):
 
 
 def reply_of(answer):
-    """The choices of an answer, streamed or not, and its usage without what depends on the cache."""
+    """The choices of an answer, streamed or not, and its usage without what depends on the cache. A choice of which a
+    cut stream told nothing yet is an empty one."""
     choices = {}
     usage = None
     for body in answer.events or ([answer.json()] if answer.body else []):
@@ -149,7 +150,7 @@ def reply_of(answer):
             part = entry.get("delta") or entry.get("message") or {"content": entry.get("text")}
             choice.add(part, entry.get("logprobs"), entry.get("finish_reason"))
         usage = body.get("usage") or usage
-    return {"choices": [choices[index].value() for index in sorted(choices)],
+    return {"choices": [choices.get(index, Choice()).value() for index in range(max(choices, default=-1) + 1)],
             "usage": [usage["prompt_tokens"], usage["completion_tokens"]] if usage else None}
 
 
