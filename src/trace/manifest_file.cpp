@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"

@@ -2,6 +2,7 @@
 #include "trace/program_figures.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hlo/evaluation_plan.h"
 

@@ -80,7 +80,7 @@ class CompileTest(TestCase):
         self.assertLess(decode["proto_bytes"], 20e6)
         self.assertLessEqual(decode["floor_bytes"], decode["bytes_read"])
         self.assertLessEqual(decode["bytes_read"], 1.05 * decode["floor_bytes"])
-        self.assertIn("decode_c512", run("compile", DEMO, "--plan", *SMALL).out)
+        self.assertIn("decode_c128", run("compile", DEMO, "--plan", *SMALL).out)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_what_cannot_be_made_is_refused_with_a_remedy(self):

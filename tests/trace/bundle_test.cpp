@@ -400,7 +400,7 @@ TEST(AManifest, HasAVersionThatKnowsThePrograms) {
         for (const ProgramSpec& spec : emitter.spec().programs()) digests += sha256(emitter.emit(spec).proto);
     }
     EXPECT_EQ(kProgramVersion, 1);
-    EXPECT_EQ(sha256(digests), "ddc9117ab0dbdf18ec7a9dcac64adf74b2769c230080779090cbce95e08cb86d");
+    EXPECT_EQ(sha256(digests), "0e2c533a36a6500eb7e1914b953b6d69fbf9fceac9d85fbf0a9fb4801ac02aa4");
 }
 
 TEST(Figures, OfADecodeStepStayCloseToTheirFloor) {
