@@ -29,6 +29,8 @@ struct Option {
     bool shows_default = false;              // help shows the value that the target holds
     std::string needs = {};                  // another option of the command that must be given too
     std::vector<std::string> excludes = {};  // others that must not
+    std::string short_name = {};             // "-o"
+    bool is_optional = false;                // of an argument: may be left out
 
     bool is_argument() const { return !name.starts_with("-"); }
     bool is_flag() const { return std::holds_alternative<bool*>(target); }
@@ -39,7 +41,7 @@ struct Command {
     std::string help;  // one line
     std::string examples;
     std::vector<Option> options;
-    std::vector<std::string> required;  // names of options; arguments are always required
+    std::vector<std::string> required;  // names of options; arguments are required unless they say otherwise
     bool is_service = false;  // options may come from the environment (GEMMATRACE_MAX_QUEUE) and from a file too
     // Does the command's work and answers the exit status. Errors leave it as exceptions; main.cpp is the boundary.
     std::function<int()> run;
@@ -75,6 +77,7 @@ Command detokenize_command();
 Command render_command();
 Command inspect_command();
 Command synth_command();
+Command compile_command();
 Command pull_command();
 // Completes the commands in `commands`, which must outlive it.
 Command completion_command(const std::vector<Command>& commands);

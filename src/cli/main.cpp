@@ -33,7 +33,7 @@ constexpr const char* kExamples =
 int run_program(int argc, char** argv) {
     std::vector<Command> commands;
     for (const auto make : {serve_command, chat_command, generate_command, tokenize_command, detokenize_command,
-                            render_command, inspect_command, synth_command, pull_command}) {
+                            render_command, inspect_command, synth_command, compile_command, pull_command}) {
         commands.push_back(make());
     }
     commands.push_back(completion_command(commands));

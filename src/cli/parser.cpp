@@ -17,7 +17,8 @@ constexpr size_t kNameColumns = 30;
 
 template <typename Value>
 CLI::Option* add_value(CLI::App& app, const Option& option, Value& target) {
-    CLI::Option* added = app.add_option(option.name, target, option.help);
+    const std::string names = option.short_name.empty() ? option.name : option.short_name + "," + option.name;
+    CLI::Option* added = app.add_option(names, target, option.help);
     added->type_name(option.value_name);
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) added->type_size(1)->allow_extra_args(false);
     if constexpr (std::is_same_v<Value, uint64_t> || std::is_same_v<Value, std::optional<uint64_t>>) {
@@ -36,7 +37,7 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
             }
         },
         option.target);
-    if (option.is_argument()) added->required();
+    if (option.is_argument() && !option.is_optional) added->required();
     if (option.shows_default) added->capture_default_str();
     if (!option.group.empty()) added->group(option.group);
     return added;

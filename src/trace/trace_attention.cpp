@@ -1,4 +1,5 @@
 // Attention over the cache as the step found it and over the step's own keys; what the step keeps is written beside it.
+#include <algorithm>
 #include <array>
 
 #include "trace/trace_ops.h"
@@ -20,6 +21,10 @@ constexpr double kMasked = -1e30;
 
 bool TraceOps::is_ring(int32_t layer) const { return config_.layers[static_cast<size_t>(layer)].window > 0; }
 
+// While no position is beyond the ring's end, a position's row is its own number, and rows from the bucket on hold nothing
+// that a step of this bucket sees.
+int64_t TraceOps::ring_rows() const { return std::min(geometry_.ring_rows(config_), spec_.bucket); }
+
 void TraceOps::add_caches() {
     for (const CacheBuffer& buffer : cache_buffers(config_, geometry_)) {
         const Node parameter = builder_.parameter(buffer.name + std::string(hlo::kAliasSuffix), buffer.shape);
@@ -34,7 +39,7 @@ void TraceOps::read_cache(int32_t layer) {
     if (cache.read_keys) return;
     const auto read = [&](Node buffer) {
         const auto& sizes = buffer.shape().dimensions;
-        const int64_t rows = is_ring(layer) ? sizes[0] - 1 : spec_.bucket;
+        const int64_t rows = is_ring(layer) ? ring_rows() : spec_.bucket;
         const Node prefix = builder_.slice_axis(buffer, 0, 0, rows);
         if (is_decode()) return prefix;
         const Node zero = builder_.constant(ElementType::s32, 0);
@@ -78,8 +83,8 @@ TraceOps::Node TraceOps::cache_mask(const LayerSpec& spec) {
         const Node end = is_decode() ? spread(position, all, {0}) : spread(host_.at(kFullRows), all, {});
         return builder_.compare(Comparison::lt, held, end);
     }
-    const std::vector<int64_t> all = {rows_, geometry_.ring_rows(config_)};
-    const Node positions = host_.at(kRingPositions);
+    const std::vector<int64_t> all = {rows_, ring_rows()};
+    const Node positions = builder_.slice_axis(host_.at(kRingPositions), is_decode() ? 1 : 0, 0, ring_rows());
     const Node held = is_decode() ? positions : spread(positions, all, {1});
     const Node window = builder_.splat(ElementType::s32, spec.window, all);
     const Node oldest = builder_.subtract(spread(position, all, {0}), window);

@@ -100,12 +100,10 @@ TraceOps::Node TraceOps::chosen_experts(Node x, const Choice& choice, Node gate_
 }
 
 // Every expert over every row, some experts at a time; of their partial sums each place picks its own, which is exact:
-// the others are left out by a selection, not multiplied away.
+// the others are left out by a selection, not multiplied away, and added as zeros.
 TraceOps::Node TraceOps::all_experts(Node x, const Choice& choice, Node gate_up, Node down) {
     const int64_t experts = down.dimension(0);
-    const int64_t hidden = down.dimension(1);
     const int64_t ff = down.dimension(2);
-    const std::vector<int64_t> picked = {rows_, hidden};
     std::vector<Node> sums(choice.experts.size());
     for (int64_t first = 0; first < experts; first += kExpertsAtOnce) {
         const int64_t end = std::min(first + kExpertsAtOnce, experts);
@@ -113,14 +111,16 @@ TraceOps::Node TraceOps::all_experts(Node x, const Choice& choice, Node gate_up,
         const Node gated = builder_.multiply(gelu(builder_.slice_axis(both, 1, 0, ff)),
                                              builder_.slice_axis(both, 1, ff, 2 * ff));  // [some, ff, rows]
         const Node partial = builder_.dot(gated, builder_.slice_axis(down, 0, first, end), {{1}, {2}, {0}, {0}});
-        for (int64_t expert = first; expert < end; ++expert) {
-            const Node one = builder_.reshape(builder_.slice_axis(partial, 0, expert - first, expert - first + 1), picked);
-            const Node id = builder_.splat(ElementType::s32, static_cast<double>(expert), {rows_});
-            for (size_t place = 0; place < sums.size(); ++place) {
-                const Node is_chosen = builder_.compare(Comparison::eq, choice.experts[place], id);
-                const Node before = expert == 0 ? builder_.splat(ElementType::f32, 0.0, picked) : sums[place];
-                sums[place] = builder_.select(spread(is_chosen, picked, {0}), one, before);
-            }
+        const std::vector<int64_t> by_expert = {end - first, rows_};
+        const Node ids = builder_.add(builder_.iota(ElementType::s32, by_expert, 0),
+                                      builder_.splat(ElementType::s32, static_cast<double>(first), by_expert));
+        for (size_t place = 0; place < sums.size(); ++place) {
+            const Node is_chosen = builder_.compare(Comparison::eq, spread(choice.experts[place], by_expert, {1}), ids);
+            const auto& all = partial.shape().dimensions;  // [some, rows, hidden]
+            const Node picked = builder_.select(spread(is_chosen, all, {0, 1}), partial,
+                                                builder_.splat(ElementType::f32, 0.0, all));
+            const Node sum = builder_.reduce(picked, Opcode::add, {0}, 0.0);  // one term and zeros
+            sums[place] = first == 0 ? sum : builder_.add(sums[place], sum);
         }
     }
     std::vector<Node> outputs;

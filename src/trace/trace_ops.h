@@ -60,6 +60,7 @@ class TraceOps : public model::Ops {
     }
     bool is_decode() const { return spec_.kind == ProgramKind::decode; }
     bool is_ring(int32_t layer) const;
+    int64_t ring_rows() const;  // of a ring that a step of this bucket reads
     Node& at(model::Value value) { return values_[static_cast<size_t>(value.id)]; }
     model::Value keep_value(Node node);
     Node weight(model::Weight weight);  // [rows, columns] of this rank, or a vector [1, length]

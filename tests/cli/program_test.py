@@ -12,7 +12,8 @@ from pathlib import Path
 
 from support import BINARY, DEMO, ROOT, TestCase, generate, run
 
-COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "pull", "completion")
+COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "compile", "pull",
+            "completion")
 
 
 class HelpTest(TestCase):
