@@ -10,6 +10,7 @@
 #include "engine/cpu_backend.h"
 #include "engine/device_backend.h"
 #include "engine/sampler.h"
+#include "trace/bundle.h"
 #include "trace/sim_device.h"
 
 namespace gemmatrace::cli {
@@ -46,7 +47,8 @@ void add_model_options(Command& command, ModelOptions& options) {
          {"--chunk", &options.chunk_tokens, "prompt tokens computed together [128; 64 in programs]", "N"},
          {"--device", &options.device, "cpu, or sim: the accelerator's programs, simulated (slow)", "cpu|sim", "",
           kShowsDefault},
-         {"--tp", &options.ranks, "cores that share the model, with --device sim [1]", "N"}});
+         {"--tp", &options.ranks, "cores that share the model, with --device sim [1]", "N"},
+         {"--bundle", &options.bundle, "the programs of `gemmatrace compile`, with --device sim", "DIR"}});
 }
 
 void add_sampling_options(Command& command, SamplingOptions& options) {
@@ -86,11 +88,12 @@ std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
     const cpu::RunnerOptions checked = runner_options(options);
     const auto refuse = [](bool is_given, const char* option, const char* remedy) {
         if (!is_given) return;
-        throw Error(ErrorCode::bad_request, fmt::format("{} has no meaning on this device", option), {{"field", option}},
+        throw Error(ErrorCode::bad_request, fmt::format("{} cannot be chosen here", option), {{"field", option}},
                     remedy);
     };
     if (options.device == "cpu") {
         refuse(options.ranks.has_value(), "--tp", "leave it out, or use --device sim");
+        refuse(!options.bundle.empty(), "--bundle", "leave it out, or use --device sim");
         return engine::make_cpu_source(std::make_unique<cpu::Runner>(checkpoint, checked), checked.chunk_tokens);
     }
     if (options.device != "sim") {
@@ -104,6 +107,18 @@ std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
     device.precision = checked.precision;
     device.chunk_tokens = options.chunk_tokens.value_or(kProgramChunkTokens);
     const int threads = checked.threads > 0 ? checked.threads : usable_cores();
+    if (!options.bundle.empty()) {
+        constexpr const char* kInBundle = "the bundle says it: leave it out";
+        refuse(options.ranks.has_value(), "--tp", kInBundle);
+        refuse(options.chunk_tokens.has_value(), "--chunk", kInBundle);
+        const trace::Bundle bundle(options.bundle);
+        trace::check_fits_checkpoint(bundle, checkpoint);
+        const trace::DeviceModelOptions programs = bundle.options();
+        refuse(checked.precision != programs.geometry.precision, "--precision", kInBundle);
+        device.geometry = programs.geometry;
+        device.buckets = programs.buckets;
+        device.program_of = programs.program_of;
+    }
     device.make_device = [threads](int32_t ranks) { return trace::make_sim_device(ranks, threads); };
     return engine::make_device_source(std::move(device));
 }

@@ -26,6 +26,7 @@ struct ModelOptions {
     std::optional<int32_t> chunk_tokens;
     std::string device = "cpu";
     std::optional<int32_t> ranks;
+    std::filesystem::path bundle;
 };
 
 // What the user said about choosing tokens; what was not said comes from the checkpoint.
@@ -39,7 +40,7 @@ struct SamplingOptions {
 
 // The positional CHECKPOINT.
 Option checkpoint_argument(std::filesystem::path& checkpoint);
-// CHECKPOINT, --pull, --device, --tp, --precision, --isa, --threads, --chunk.
+// CHECKPOINT, --pull, --device, --tp, --bundle, --precision, --isa, --threads, --chunk.
 void add_model_options(Command& command, ModelOptions& options);
 // --temperature, --top-k, --top-p, --min-p, --seed.
 void add_sampling_options(Command& command, SamplingOptions& options);
