@@ -20,6 +20,8 @@ class DeviceBackend : public Backend {
         limits_ = {config.vocab_size,    geometry.context_tokens, geometry.slots,
                    geometry.chunk_tokens, config.final_softcap,    geometry.precision};
         limits_.gives_all_rows = false;
+        limits_.has_fixed_chunks = true;
+        limits_.decodes_as_prefill = false;
     }
 
     const BackendLimits& limits() const override { return limits_; }

@@ -352,12 +352,15 @@ void Engine::Scheduler::prefill_one() {
 void Engine::Scheduler::prefill_chunk(Sequence& sequence) {
     const int64_t begin = backend_->length(sequence.slot);
     const int64_t end = static_cast<int64_t>(sequence.ids.size()) - (sequence.has_started ? 1 : 0);
-    const auto count = static_cast<size_t>(std::min(end - begin, pacer_.tokens(running_.size() > 1)));
+    const BackendLimits& limits = backend_->limits();
+    const int64_t most = limits.has_fixed_chunks ? limits.chunk_tokens - begin % limits.chunk_tokens
+                                                 : pacer_.tokens(running_.size() > 1);
+    const auto count = static_cast<size_t>(std::min(end - begin, most));
     const auto ids = std::span<const int32_t>(sequence.ids).subspan(static_cast<size_t>(begin), count);
     const bool wants_all = sequence.request.prompt_logprobs && !sequence.has_started;
     const auto logits = timed([&] { return backend_->prefill(sequence.slot, ids, wants_all); });
     pacer_.chunk_took(static_cast<int64_t>(count), last_seconds_);
-    book_.ran(sequence.slot, ids);
+    book_.ran(sequence.slot, ids, true);
     if (wants_all) note_prompt_logprobs(sequence, begin, count, logits);
     if (begin + static_cast<int64_t>(count) < end || sequence.has_started) return;
     book_.mark_prompt_end(sequence.slot, end);
@@ -444,7 +447,7 @@ void Engine::Scheduler::decode_all() {
     }
     const auto vocab = static_cast<size_t>(backend_->limits().vocab_size);
     for (size_t row = 0; row < batch_.size(); ++row) {
-        book_.ran(batch_slots_[row], std::span(&batch_ids_[row], 1));
+        book_.ran(batch_slots_[row], std::span(&batch_ids_[row], 1), false);
         choose(*batch_[row], logits.subspan(row * vocab, vocab));
     }
 }

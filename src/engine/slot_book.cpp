@@ -42,7 +42,8 @@ SlotBook::SlotBook(Backend& backend, const SlotBookOptions& options)
 SlotBook::Source SlotBook::usable(int32_t slot, std::span<const int32_t> ids) const {
     const Record& record = records_[static_cast<size_t>(slot)];
     // The last id is always run, because its logits are wanted.
-    const int64_t common = common_prefix(ids.first(ids.size() - 1), record.ids);
+    int64_t common = common_prefix(ids.first(ids.size() - 1), record.ids);
+    if (!backend_.limits().decodes_as_prefill) common = std::min(common, record.prefilled);
     if (common > 0 && backend_.can_trim(slot, common)) return {slot, common, nullptr};
     for (auto saved = record.saved.rbegin(); saved != record.saved.rend(); ++saved) {
         if (saved->length <= common) return {slot, saved->length, saved->snapshot};
@@ -101,6 +102,7 @@ void SlotBook::move_into(int32_t target, const Source& source) {
         backend_.trim(target, 0);
         record.ids.clear();
         record.saved.clear();
+        record.prefilled = 0;
         return;
     }
     backend_.copy_prefix(source.slot, target, source.length, source.snapshot.get());
@@ -108,7 +110,9 @@ void SlotBook::move_into(int32_t target, const Source& source) {
     if (target != source.slot) {
         record.ids = from.ids;
         record.saved = from.saved;
+        record.prefilled = from.prefilled;
     }
+    record.prefilled = std::min(record.prefilled, source.length);
     record.ids.resize(static_cast<size_t>(source.length));
     std::erase_if(record.saved, [&](const Saved& saved) { return saved.length > source.length; });
 }
@@ -181,11 +185,15 @@ void SlotBook::empty(int32_t slot) {
     Record& record = at(slot);
     record.ids.clear();
     record.saved.clear();
+    record.prefilled = 0;
     record.touched = 0;
 }
 
-void SlotBook::ran(int32_t slot, std::span<const int32_t> ids) {
+void SlotBook::ran(int32_t slot, std::span<const int32_t> ids, bool is_prefill) {
     Record& record = at(slot);
+    if (is_prefill && record.prefilled == static_cast<int64_t>(record.ids.size())) {
+        record.prefilled += static_cast<int64_t>(ids.size());
+    }
     record.ids.insert(record.ids.end(), ids.begin(), ids.end());
     const auto length = static_cast<int64_t>(record.ids.size());
     record.touched = std::max(record.touched, length);

@@ -34,8 +34,8 @@ class SlotBook {
     bool waits_for_neighbour(std::span<const int32_t> ids, bool may_reuse) const;
     // Memory for a longer sequence in a running slot; idle slots are emptied for it. False when that is not enough.
     bool reserve(int32_t slot, int64_t tokens);
-    // After the backend ran ids at the end of the slot.
-    void ran(int32_t slot, std::span<const int32_t> ids);
+    // After the backend ran ids at the end of the slot, by a prefill or by a decode.
+    void ran(int32_t slot, std::span<const int32_t> ids, bool is_prefill);
     // The slot's prompt ends at `length`: what a next turn most likely shares. A snapshot is taken before it is too
     // late.
     void mark_prompt_end(int32_t slot, int64_t length);
@@ -55,6 +55,7 @@ class SlotBook {
         std::vector<int32_t> ids;      // what the slot holds
         std::vector<int32_t> planned;  // of a running sequence: what its prompt will have put there
         std::vector<Saved> saved;      // ascending
+        int64_t prefilled = 0;         // so many of them by prefill, from the first on
         int64_t prompt_end = 0;        // a length worth a snapshot that has not been taken; 0: none
         int64_t reserved = 0;          // tokens a running sequence may grow to
         int64_t touched = 0;           // tokens the memory of which was taken since the slot was last emptied
