@@ -21,8 +21,8 @@ constexpr double kMasked = -1e30;
 
 bool TraceOps::is_ring(int32_t layer) const { return config_.layers[static_cast<size_t>(layer)].window > 0; }
 
-// While no position is beyond the ring's end, a position's row is its own number, and rows from the bucket on hold nothing
-// that a step of this bucket sees.
+// While no position is beyond the ring's end, a position's row is its own number, and rows from the bucket on hold
+// nothing that a step of this bucket sees.
 int64_t TraceOps::ring_rows() const { return std::min(geometry_.ring_rows(config_), spec_.bucket); }
 
 void TraceOps::add_caches() {

@@ -117,8 +117,8 @@ TraceOps::Node TraceOps::all_experts(Node x, const Choice& choice, Node gate_up,
         for (size_t place = 0; place < sums.size(); ++place) {
             const Node is_chosen = builder_.compare(Comparison::eq, spread(choice.experts[place], by_expert, {1}), ids);
             const auto& all = partial.shape().dimensions;  // [some, rows, hidden]
-            const Node picked = builder_.select(spread(is_chosen, all, {0, 1}), partial,
-                                                builder_.splat(ElementType::f32, 0.0, all));
+            const Node picked =
+                builder_.select(spread(is_chosen, all, {0, 1}), partial, builder_.splat(ElementType::f32, 0.0, all));
             const Node sum = builder_.reduce(picked, Opcode::add, {0}, 0.0);  // one term and zeros
             sums[place] = first == 0 ? sum : builder_.add(sums[place], sum);
         }
