@@ -1,7 +1,7 @@
 """XLA's CPU compiler and our evaluator agree on the programs of the bundled checkpoints, and both see planted faults.
 
-Usage: judge_programs.py PROGRAM_VALUES HLO_VALUES [--short] [--models a,b] [--ranks 1,2] [--steps decode,...]
-in the environment of tools/judge/requirements.lock; prints a line for each program, ends with status 1 on a disagreement.
+Usage: judge_programs.py PROGRAM_VALUES HLO_VALUES [--short | options that choose]
+in the environment of tools/judge/requirements.lock. Prints a line for each program; status 1: something disagrees.
 
 Each program is judged in two ways. Free: it runs from its inputs to its results, with caches written in place, once by
 our evaluator and once by XLA; then logits, best values and caches are close, and each side's choice is the greedy one
@@ -10,6 +10,7 @@ of its own logits. Lock step: each instruction alone, on XLA's operands, within 
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,30 @@ def decided(logits, precision, cap):
     return (bent.astype(np.float32) * np.float32(cap)).astype(bf16).astype(np.float32)
 
 
+def with_layers(checkpoint, folder, count):
+    """The checkpoint, of one file, as if it ended after its first layers."""
+    folder.mkdir()
+    config = json.loads((checkpoint / "config.json").read_text())
+    text = config.get("text_config", config)
+    text["num_hidden_layers"] = count
+    text["layer_types"] = text["layer_types"][:count]
+    (folder / "config.json").write_text(json.dumps(config))
+    data = (checkpoint / "model.safetensors").read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors, kept = {}, b""
+    for name, tensor in json.loads(data[8:begin]).items():
+        layer = re.search(r"\blayers\.(\d+)\.", name)
+        if name == "__metadata__" or (layer and int(layer[1]) >= count):
+            continue
+        first, end = tensor["data_offsets"]
+        tensors[name] = tensor | {"data_offsets": [len(kept), len(kept) + end - first]}
+        kept += data[begin + first:begin + end]
+    header = json.dumps(tensors).encode()
+    header += b" " * (-len(header) % 8)
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + kept)
+    return folder
+
+
 class Execution:
     """One program with its inputs, as program_values wrote it."""
 
@@ -68,11 +93,13 @@ class Execution:
         return dict(zip([name for name, _ in program.outputs()],
                         judge_hlo.execute(program.data, arguments, self.ranks)))
 
-    def broken(self):
+    def broken(self, faults):
         """{fault: (by our evaluator, by XLA)} of the programs with a fault, given the same inputs."""
         found = {}
         for path in sorted(self.folder.glob("broken-*.hlo.pb")):
             fault = path.name.split(".")[0].split("-")[1]
+            if fault not in faults:
+                continue
             out = self.folder / f"ours-{fault}"
             subprocess.run([self.hlo_values, "run", path, str(self.ranks), self.folder / "in", out], check=True)
             found[fault] = self.results(judge_hlo.Program(path.read_bytes()), out), self.theirs(path)
@@ -151,19 +178,25 @@ class Judge:
         self.faults, self.programs, self.seen_faults = [], 0, set()
 
     def report(self, title, faults, words, since):
-        print(f"{title:32} {'DISAGREES' if faults else 'agrees'}  {words}  {time.monotonic() - since:.1f} s", flush=True)
+        verdict = "DISAGREES" if faults else "agrees"
+        print(f"{title:32} {verdict}  {words}  {time.monotonic() - since:.1f} s", flush=True)
         for fault in faults[:8]:
             print("   ", fault, flush=True)
         self.faults += [f"{title}: {fault}" for fault in faults]
 
-    def written(self, folder, model, ranks, precision, steps):
-        subprocess.run([self.options.program_values, ROOT / "models" / model, folder, str(ranks), precision, str(SLOTS),
+    def written(self, folder, model, ranks, precision, steps, layers=None):
+        """What the steps wrote; of the whole checkpoint, or of its first layers alone, which compile quickly."""
+        folder = Path(folder)
+        checkpoint = ROOT / "models" / model
+        if layers:
+            checkpoint = with_layers(checkpoint, folder / "checkpoint", layers)
+        subprocess.run([self.options.program_values, checkpoint, folder / "written", str(ranks), precision, str(SLOTS),
                         str(CHUNK), str(CONTEXT), *steps], check=True)
-        return [Execution(path, ranks, self.options.hlo_values) for path in sorted(Path(folder).iterdir())]
+        return [Execution(path, ranks, self.options.hlo_values) for path in sorted((folder / "written").iterdir())]
 
-    def model(self, model, ranks, precision, is_lock_step):
+    def model(self, model, ranks, precision, is_lock_step, layers=None):
         with tempfile.TemporaryDirectory() as folder:
-            for execution in self.written(folder, model, ranks, precision, STEPS):
+            for execution in self.written(folder, model, ranks, precision, STEPS, layers):
                 if execution.kind not in self.options.steps:
                     continue
                 self.programs += 1
@@ -174,12 +207,14 @@ class Judge:
                 if is_lock_step:
                     self.report(f"{title} lock step", *lock_step_faults(execution), start)
 
-    def broken(self, model, ranks):
-        """In fp32, so that a small fault is no rounding."""
+    def broken(self, model, ranks, kinds, only=FAULTS):
+        """In fp32, so that a small fault is no rounding; the first three layers, of both kinds."""
         with tempfile.TemporaryDirectory() as folder:
-            for execution in self.written(folder, model, ranks, "fp32", BROKEN_STEPS):
+            for execution in self.written(folder, model, ranks, "fp32", BROKEN_STEPS, layers=3):
+                if execution.kind not in kinds:
+                    continue
                 right = execution.ours(), execution.theirs(execution.path)
-                for fault, sides in execution.broken().items():
+                for fault, sides in execution.broken(only).items():
                     start = time.monotonic()
                     far = [max(distance(a[name], b[name]) for name in a) for a, b in zip(right, sides)]
                     apart = max(distances(*sides).values())
@@ -200,17 +235,29 @@ def main():
     parser.add_argument("--models", default=MODELS, type=lambda text: text.split(","))
     parser.add_argument("--ranks", default=[1, 2, 4], type=lambda text: [int(ranks) for ranks in text.split(",")])
     parser.add_argument("--steps", default=["prefill", "decode", "copy"], type=lambda text: text.split(","))
+    parser.add_argument("--precisions", default=["bf16", "fp32"], type=lambda text: text.split(","))
+    parser.add_argument("--lock-step", default=[2], type=lambda text: [int(ranks) for ranks in text.split(",")],
+                        help="at which of the ranks bf16 programs are judged in lock step too, which is slow; 2")
+    parser.add_argument("--broken", default="with", choices=["with", "without", "only"], help="programs with faults")
     judge = Judge(parser.parse_args())
     options = judge.options
     start = time.monotonic()
-    for model in options.models:
-        for ranks in options.ranks:
-            judge.model(model, ranks, "bf16", True)
-            judge.model(model, ranks, "fp32", False)
-    for ranks in (1, 2):
-        judge.broken("12b", ranks)
-    unseen = FAULTS - judge.seen_faults
-    judge.faults += [f"the fault {fault} was never planted" for fault in sorted(unseen)]
+    if options.short:
+        options.steps = ["decode", "copy"]
+        judge.model("12b", 2, "bf16", True, layers=3)
+        judge.broken("12b", 1, ["decode"])
+        judge.broken("12b", 2, ["decode"], only={"rank"})
+    else:
+        if options.broken != "without":
+            for ranks in (1, 2):
+                judge.broken("12b", ranks, ["prefill", "decode"])
+        for model in options.models if options.broken != "only" else []:
+            for ranks in options.ranks:
+                for precision in options.precisions:
+                    is_lock_step = precision == "bf16" and ranks in options.lock_step
+                    judge.model(model, ranks, precision, is_lock_step)
+    if options.short or options.broken != "without":
+        judge.faults += [f"the fault {fault} was never planted" for fault in sorted(FAULTS - judge.seen_faults)]
     print(f"{judge.programs} programs, {len(judge.faults)} disagreements, {time.monotonic() - start:.0f} s")
     sys.exit(1 if judge.faults else 0)
 

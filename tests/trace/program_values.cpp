@@ -4,9 +4,9 @@
 //
 // A model on the simulator takes the steps; PRECISION is bf16 or fp32, CONTEXT its one bucket. A step is
 //   prefill:SLOT:TOKENS      decode:SLOT,SLOT,...      copy:FROM:TO:LENGTH
-// and, where :write or :break is added, the last program that it ran is written to OUT/NUMBER-NAME: module.hlo.pb, ranks,
-// in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too); with :break also broken-FAULT.hlo.pb, the program with a
-// fault planted. NUMBER counts from 0 what is written. tests/trace/judge_programs.py has the rest judged.
+// and, where :write or :break is added, the last program that it ran is written to OUT/NUMBER-NAME: module.hlo.pb,
+// ranks, in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too); with :break also broken-FAULT.hlo.pb, the program
+// with a fault planted. NUMBER counts from 0 what is written. tests/trace/judge_programs.py has it judged.
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -20,6 +20,8 @@ namespace gemmatrace::trace {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kRemedy = "see the head of tests/trace/program_values.cpp";
 
 // Passes everything on; of a run it writes down what went in and what came out, where it is told to.
 class RecordingDevice : public Device {
@@ -52,8 +54,9 @@ class RecordingDevice : public Device {
         const auto outputs = loaded.module.output_names();
         for (size_t output = 0; output < outputs.size(); ++output) {
             const size_t bytes = loaded.module.host_shape.result.elements[output].bytes();
-            const auto alias = std::ranges::find(loaded.module.aliases, static_cast<int64_t>(output), &hlo::Alias::output);
-            const Buffer buffer = alias == loaded.module.aliases.end()
+            const auto& aliases = loaded.module.aliases;
+            const auto alias = std::ranges::find(aliases, static_cast<int64_t>(output), &hlo::Alias::output);
+            const Buffer buffer = alias == aliases.end()
                                       ? buffer_of(outputs[output], bytes)
                                       : loaded.parameters[static_cast<size_t>(alias->parameter)].buffer;
             loaded.results.push_back({outputs[output], buffer, bytes});
@@ -112,7 +115,7 @@ int32_t number_of(std::string_view text) {
     int32_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc() && end == text.data() + text.size()) return number;
-    throw Error(ErrorCode::bad_request, fmt::format("{} is no number", text), {}, "see the head of program_values.cpp");
+    throw Error(ErrorCode::bad_request, fmt::format("{} is no number", text), {}, kRemedy);
 }
 
 // Ids of the bundled checkpoints' vocabulary that are words; never twice the same few.
@@ -138,7 +141,7 @@ void take_step(DeviceModel& model, Ids& ids, const std::vector<std::string_view>
     } else if (words[0] == "copy") {
         model.copy_prefix(number_of(words.at(1)), number_of(words.at(2)), number_of(words.at(3)));
     } else {
-        throw Error(ErrorCode::bad_request, fmt::format("{} is no step", words[0]), {}, "see the head of program_values.cpp");
+        throw Error(ErrorCode::bad_request, fmt::format("{} is no step", words[0]), {}, kRemedy);
     }
 }
 
