@@ -9,47 +9,22 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "base/error.h"
-#include "hlo/proto.h"
 #include "hlo/text.h"
 #include "hlo/toy_modules.h"
+#include "hlo/value_files.h"
 #include "hlo/verifier.h"
 
 namespace gemmatrace::hlo {
 namespace {
 
 namespace fs = std::filesystem;
-
-void write_bytes(const fs::path& path, std::span<const std::byte> bytes) {
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::vector<std::byte> read_bytes(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw Error(ErrorCode::not_found, "there is no such file", {{"file", path.string()}}, "make it first");
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
-}
-
-Module read_module(const fs::path& path) { return read_proto(read_bytes(path), path.string()); }
-
-fs::path value_path(const fs::path& folder, int32_t rank, const std::string& name) {
-    return folder / fmt::format("rank{}", rank) / (name + ".bin");
-}
-
-Tensor read_value(const fs::path& folder, int32_t rank, const Instruction& instruction) {
-    Tensor tensor{instruction.shape, read_bytes(value_path(folder, rank, instruction.name))};
-    if (tensor.bytes.size() == tensor.shape.bytes()) return tensor;
-    throw Error(ErrorCode::mismatch, fmt::format("{} bytes for {}", tensor.bytes.size(), tensor.shape.text()),
-                {{"instruction", instruction.name}}, "write its elements in row-major order");
-}
+using testing::read_module;
+using testing::read_value;
+using testing::value_path;
+using testing::write_bytes;
 
 void run(const Module& module, int32_t ranks, const fs::path& in, const fs::path& out) {
     std::vector<std::vector<Tensor>> inputs(static_cast<size_t>(ranks));
@@ -108,10 +83,7 @@ void recompute(const Module& module, int32_t ranks, const fs::path& in, const fs
 }
 
 void write_toy(const fs::path& folder, const std::string& name, const Module& module, int32_t ranks) {
-    const std::string proto = write_proto(module);
-    write_bytes(folder / name / "module.hlo.pb", std::as_bytes(std::span(proto)));
-    const std::string count = std::to_string(ranks);
-    write_bytes(folder / name / "ranks", std::as_bytes(std::span(count)));
+    testing::write_program(folder / name, module, ranks);
     for (int32_t rank = 0; rank < ranks; ++rank) {
         const auto inputs = testing::toy_inputs(module, rank);
         const auto places = module.parameters();
