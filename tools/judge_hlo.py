@@ -192,10 +192,7 @@ def compiled(proto, ranks):
     options.device_assignment = _jax.DeviceAssignment.create(np.arange(ranks).reshape(ranks, 1))
     options.env_option_overrides = [("xla_disable_hlo_passes", "algsimp"), ("xla_allow_excess_precision", False),
                                     ("xla_cpu_experimental_ynn_fusion_type", ""),
-                                    ("xla_cpu_enable_fast_min_max", False),
-                                    # a third less time to compile, and the same results
-                                    ("xla_backend_optimization_level", 0),
-                                    ("xla_llvm_disable_expensive_passes", True)]
+                                    ("xla_cpu_enable_fast_min_max", False)]
     devices = client.local_devices()[:ranks]
     return client.compile_and_load(mlir.hlo_to_stablehlo(proto), devices, options), devices
 
