@@ -5,12 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fstream>
-#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/thread_pool.h"
 #include "cpu/runner.h"
 #include "measure.h"
@@ -32,13 +30,9 @@ double anonymous_mib() {
     return 0.0;
 }
 
-struct Options {
-    std::string checkpoint;
-    int threads = 0;
-    int rounds = 5;
+struct Options : bench::CommonOptions {
     int tokens = 8;
     int64_t context = 2048;
-    size_t buffer_mib = 2048;
 };
 
 void run(const Options& options) {
@@ -62,7 +56,7 @@ void run(const Options& options) {
     fmt::print("resident beside the weights {:.0f} MiB at {} tokens of context\n", workspace, slot.length());
 
     const double bytes = bench::weight_bytes_per_token(runner.config());
-    const std::vector<uint64_t> buffer(options.buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
+    const std::vector<uint64_t> buffer = options.buffer();
     ThreadPool pool(runner.threads());
     bench::read_bandwidth(pool, buffer);
     std::vector<double> ratios;
@@ -89,19 +83,10 @@ int main(int argc, char** argv) {
         "Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
         "Make a full-size one with: gemmatrace synth --like E2B DIR");
     Options options;
-    app.add_option("checkpoint", options.checkpoint, "checkpoint directory")->required();
-    app.add_option("--threads", options.threads, "threads; 0: one a core");
-    app.add_option("--rounds", options.rounds, "measurements in turns")->check(CLI::Range(1, 1000));
+    options.rounds = 5;
+    options.buffer_mib = 2048;
+    options.add_to(app);
     app.add_option("--tokens", options.tokens, "tokens decoded a round")->check(CLI::Range(1, 1000));
     app.add_option("--context", options.context, "tokens of prompt before decoding")->check(CLI::Range(1, 1 << 20));
-    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")
-        ->check(CLI::Range(64, 65536));
-    CLI11_PARSE(app, argc, argv);
-    try {
-        run(options);
-        return 0;
-    } catch (const Error& error) {
-        std::cerr << "error: " << error.what() << '\n';
-        return exit_status(error.code());
-    }
+    return bench::run_program(app, argc, argv, [&] { run(options); });
 }

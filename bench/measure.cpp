@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 
+#include "base/error.h"
 #include "model/weight_plan.h"
 
 namespace gemmatrace::bench {
@@ -84,6 +86,29 @@ double fma_peak(ThreadPool& pool, cpu::Isa isa) {
 double median(std::vector<double> values) {
     std::ranges::sort(values);
     return values[values.size() / 2];
+}
+
+void CommonOptions::add_to(CLI::App& app) {
+    app.add_option("checkpoint", checkpoint, "checkpoint directory")->required();
+    app.add_option("--threads", threads, "threads; 0: one a core");
+    app.add_option("--rounds", rounds, "measurements in turns")->check(CLI::Range(1, 1000));
+    app.add_option("--buffer-mib", buffer_mib, "buffer whose reading gives the bandwidth")
+        ->check(CLI::Range(64, 65536));
+}
+
+std::vector<uint64_t> CommonOptions::buffer() const {
+    return std::vector<uint64_t>(buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
+    CLI11_PARSE(app, argc, argv);
+    try {
+        work();
+        return 0;
+    } catch (const Error& error) {
+        std::cerr << "error: " << error.what() << '\n';
+        return exit_status(error.code());
+    }
 }
 
 }  // namespace gemmatrace::bench

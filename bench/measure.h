@@ -1,8 +1,11 @@
 // What the benchmark programs measure of the machine itself, to have something to compare with.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -28,5 +31,21 @@ double read_bandwidth(ThreadPool& pool, const std::vector<uint64_t>& buffer);
 double fma_peak(ThreadPool& pool, cpu::Isa isa);
 
 double median(std::vector<double> values);
+
+// What every program here asks for.
+struct CommonOptions {
+    std::string checkpoint;
+    int threads = 0;
+    int rounds = 0;
+    size_t buffer_mib = 0;
+
+    // CHECKPOINT, --threads, --rounds, --buffer-mib; what is set is the default.
+    void add_to(CLI::App& app);
+    // Far larger than the caches.
+    std::vector<uint64_t> buffer() const;
+};
+
+// Parses and works; an error goes to standard error. The exit status.
+int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
 
 }  // namespace gemmatrace::bench

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <future>
-#include <iostream>
 #include <random>
 
 #include "base/error.h"
@@ -17,13 +16,9 @@ namespace {
 
 using namespace gemmatrace;
 
-struct Options {
-    std::string checkpoint;
-    int threads = 0;
-    int rounds = 3;
+struct Options : bench::CommonOptions {
     int streams = 8;
     int tokens = 8;
-    size_t buffer_mib = 1024;
 };
 
 // Hands over the figures of a stream at its end.
@@ -71,7 +66,7 @@ void run(const Options& options) {
     engine_options.reuses_prefixes = false;
     engine::Engine engine(std::move(backend), engine_options);
 
-    const std::vector<uint64_t> buffer(options.buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
+    const std::vector<uint64_t> buffer = options.buffer();
     std::mt19937 random(1);
     speed_of_streams(engine, 1, 2, random);  // everything was touched once
     bench::read_bandwidth(pool, buffer);
@@ -105,19 +100,10 @@ int main(int argc, char** argv) {
         "bandwidth and operations over measured FMA peak.\n"
         "Make a full-size checkpoint with: gemmatrace synth --like E2B DIR");
     Options options;
-    app.add_option("checkpoint", options.checkpoint, "checkpoint directory")->required();
-    app.add_option("--threads", options.threads, "threads; 0: one a core");
-    app.add_option("--rounds", options.rounds, "measurements in turns")->check(CLI::Range(1, 1000));
+    options.rounds = 3;
+    options.buffer_mib = 1024;
+    options.add_to(app);
     app.add_option("--streams", options.streams, "streams at once")->check(CLI::Range(1, 64));
     app.add_option("--tokens", options.tokens, "tokens a stream and round")->check(CLI::Range(1, 400));
-    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")
-        ->check(CLI::Range(64, 65536));
-    CLI11_PARSE(app, argc, argv);
-    try {
-        run(options);
-        return 0;
-    } catch (const Error& error) {
-        std::cerr << "error: " << error.what() << '\n';
-        return exit_status(error.code());
-    }
+    return bench::run_program(app, argc, argv, [&] { run(options); });
 }

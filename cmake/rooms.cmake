@@ -2,18 +2,21 @@
 # sanitizers in targets whose names end in _asan, so that the tests' own code is compiled once for both. `variant` is
 # the end of the names while src/ is read: empty or _asan.
 
+# What all code is held to. -ffp-contract=off: bit stability is a promise, so fused steps are written as such
+# (docs/architecture.md).
+set(common_options -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # gcc 12 sees uninitialised memory in std::variant and overlaps in std::string that are not there.
+    list(APPEND common_options -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+
 # gemmatrace_flags_of(VARIANT SANITIZERS): the flags and the precompiled headers that a variant's targets share.
 set(costly_headers <filesystem> <functional> <map> <memory> <string> <variant> <vector> <fmt/format.h>
                    <nlohmann/json.hpp>)
 function(gemmatrace_flags_of variant sanitizers)
     set(flags gemmatrace_flags${variant})
     add_library(${flags} INTERFACE)
-    # -ffp-contract=off: bit stability is a promise, so fused steps are written as such (docs/architecture.md).
-    target_compile_options(${flags} INTERFACE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        # gcc 12 sees uninitialised memory in std::variant and overlaps in std::string that are not there.
-        target_compile_options(${flags} INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
-    endif()
+    target_compile_options(${flags} INTERFACE ${common_options})
     target_include_directories(${flags} INTERFACE ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(${flags} INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
     if(sanitizers)
@@ -77,11 +80,8 @@ if(GEMMATRACE_TESTS)
     target_include_directories(gemmatrace_test_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
     target_link_libraries(gemmatrace_test_flags INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json
                                                           GTest::gtest_main GTest::gmock)
-    target_compile_options(gemmatrace_test_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off -O0)
+    target_compile_options(gemmatrace_test_flags INTERFACE ${common_options} -O0)
     target_compile_definitions(gemmatrace_test_flags INTERFACE GEMMATRACE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        target_compile_options(gemmatrace_test_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
-    endif()
     if(GEMMATRACE_SANITIZE STREQUAL "thread")
         target_compile_options(gemmatrace_test_flags INTERFACE -fsanitize=thread)
     endif()

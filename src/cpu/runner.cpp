@@ -60,8 +60,6 @@ struct Runner::Data {
 
     // One step: ids at places, logits of the rows `outputs` into `logits`.
     void step(std::span<const int32_t> ids, std::span<const RowPlace> places, std::span<const int32_t> outputs);
-    void check_ids(std::span<const int32_t> ids) const;
-    void check_room(const Slot& slot, size_t tokens) const;
 
     RunnerOptions options;
     checkpoint::ModelConfig config;
@@ -80,23 +78,6 @@ struct Runner::Data {
     std::vector<int32_t> outputs;
     std::vector<float> logits;  // [outputs, vocab_size]
 };
-
-void Runner::Data::check_ids(std::span<const int32_t> ids) const {
-    const int64_t known = config.ple_dim > 0 ? std::min(config.vocab_size, config.ple_vocab_size) : config.vocab_size;
-    for (const int32_t id : ids) {
-        if (id >= 0 && id < known) continue;
-        throw Error(ErrorCode::bad_request, fmt::format("token id {} is not in the vocabulary of {} tokens", id, known),
-                    {}, "use the ids of this checkpoint's own tokenizer (`gemmatrace tokenize`)");
-    }
-}
-
-void Runner::Data::check_room(const Slot& slot, size_t tokens) const {
-    const auto wanted = slot.length() + static_cast<int64_t>(tokens);
-    if (wanted <= slot.capacity()) return;
-    throw Error(ErrorCode::too_long,
-                fmt::format("the sequence would have {} tokens, the slot holds {}", wanted, slot.capacity()), {},
-                "shorten the prompt or ask for fewer tokens");
-}
 
 void Runner::Data::step(std::span<const int32_t> ids, std::span<const RowPlace> rows, std::span<const int32_t> wanted) {
     positions.clear();
@@ -156,8 +137,8 @@ std::span<const float> Runner::extend(Slot& slot, std::span<const int32_t> ids,
                                       const std::function<bool()>& should_stop) {
     Data& data = *data_;
     require(!ids.empty(), "a slot is extended by at least one token");
-    data.check_ids(ids);
-    data.check_room(slot, ids.size());
+    data.inputs.check_ids(ids);
+    model::check_room(slot.length(), ids.size(), slot.capacity());
     KvCache& cache = slot.data_->cache;
     const auto chunk = static_cast<size_t>(data.options.chunk_tokens);
     for (size_t begin = 0; begin < ids.size(); begin += chunk) {
@@ -184,11 +165,11 @@ std::span<const float> Runner::extend(Slot& slot, std::span<const int32_t> ids,
 std::span<const float> Runner::decode(std::span<Slot* const> slots, std::span<const int32_t> ids) {
     Data& data = *data_;
     require(slots.size() == ids.size() && !ids.empty(), "a step decodes one token for each of its slots");
-    data.check_ids(ids);
+    data.inputs.check_ids(ids);
     data.places.clear();
     data.outputs.clear();
     for (Slot* slot : slots) {
-        data.check_room(*slot, 1);
+        model::check_room(slot->length(), 1, slot->capacity());
         data.outputs.push_back(static_cast<int32_t>(data.outputs.size()));
         data.places.push_back({&slot->data_->cache, slot->length()});
     }

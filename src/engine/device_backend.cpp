@@ -76,9 +76,7 @@ class DeviceSource : public BackendSource {
         return options_.geometry ? std::optional(options_.geometry->slots) : std::nullopt;
     }
     size_t slot_bytes(int64_t context_tokens) const override {
-        size_t bytes = 0;
-        for (const auto& cache : trace::cache_buffers(config_, geometry(1, context_tokens))) bytes += cache.shape.bytes();
-        return bytes * static_cast<size_t>(ranks());
+        return trace::cache_bytes_of_slot(config_, geometry(1, context_tokens));
     }
     std::unique_ptr<Backend> make(int32_t slots, int64_t context_tokens) override {
         if (context_tokens > most_context_tokens()) {

@@ -106,16 +106,12 @@ decltype(auto) with_element(ElementType type, Action&& action) {
 // with_element for floating types.
 template <typename Action>
 void with_floating(ElementType type, Action&& action) {
-    switch (type) {
-        case ElementType::f16:
-            return action(ElementTag<Half>());
-        case ElementType::bf16:
-            return action(ElementTag<Bf16>());
-        case ElementType::f32:
-            return action(ElementTag<float>());
-        default:
+    with_element(type, [&](auto tag) {
+        if constexpr (is_float_like<typename decltype(tag)::Type>)
+            action(tag);
+        else
             throw Error(ErrorCode::internal, "no floating element type");
-    }
+    });
 }
 
 // The larger or the smaller; NaN wins, and -0 is below +0.

@@ -1,11 +1,14 @@
 // Embedding scale, placeholder rule and rotary tables in one place (gemma4.md 2.1 to 2.3).
 #include "model/inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/bf16.h"
+#include "base/error.h"
 #include "model/rope.h"
 
 namespace gemmatrace::model {
@@ -57,6 +60,16 @@ void InputBuilder::read_scaled(const TableView& table, float factor, int64_t row
     }
 }
 
+void InputBuilder::check_ids(std::span<const int32_t> ids) const {
+    const int64_t known =
+        config_.ple_dim > 0 ? std::min(config_.vocab_size, config_.ple_vocab_size) : config_.vocab_size;
+    for (const int32_t id : ids) {
+        if (id >= 0 && id < known) continue;
+        throw Error(ErrorCode::bad_request, fmt::format("token id {} is not in the vocabulary of {} tokens", id, known),
+                    {}, "use the ids of this checkpoint's own tokenizer (`gemmatrace tokenize`)");
+    }
+}
+
 void InputBuilder::build(std::span<const int32_t> ids, std::span<const int64_t> positions, StepInputs& inputs) const {
     const size_t tokens = ids.size();
     const auto hidden = static_cast<size_t>(config_.hidden_size);
@@ -83,6 +96,14 @@ void InputBuilder::build(std::span<const int32_t> ids, std::span<const int64_t> 
         rope_row(full_frequencies_, positions[token], precision_, part(inputs.full_cosines, full_dim),
                  part(inputs.full_sines, full_dim));
     }
+}
+
+void check_room(int64_t length, size_t tokens, int64_t capacity) {
+    const auto wanted = length + static_cast<int64_t>(tokens);
+    if (wanted <= capacity) return;
+    throw Error(ErrorCode::too_long,
+                fmt::format("the sequence would have {} tokens, the slot holds {}", wanted, capacity), {},
+                "shorten the prompt or ask for fewer tokens");
 }
 
 }  // namespace gemmatrace::model

@@ -33,6 +33,8 @@ class InputBuilder {
   public:
     InputBuilder(const checkpoint::ModelConfig& config, Precision precision, TableView embedding, TableView per_layer);
 
+    // Throws Error(bad_request) for an id that the tables have no row for.
+    void check_ids(std::span<const int32_t> ids) const;
     // Fills `inputs` (whose storage is reused) for ids at positions; ids must be within the vocabulary.
     void build(std::span<const int32_t> ids, std::span<const int64_t> positions, StepInputs& inputs) const;
 
@@ -49,5 +51,8 @@ class InputBuilder {
     std::vector<float> sliding_frequencies_;
     std::vector<float> full_frequencies_;
 };
+
+// Throws Error(too_long) when a sequence of `length` tokens in a slot of `capacity` cannot take `tokens` more.
+void check_room(int64_t length, size_t tokens, int64_t capacity);
 
 }  // namespace gemmatrace::model

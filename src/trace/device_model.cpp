@@ -181,8 +181,8 @@ void DeviceModel::write_inputs(ProgramKind program_kind, std::span<const int32_t
     write_values(program_kind, kSlidingSines, step_.sliding_sines);
     write_values(program_kind, kFullCosines, step_.full_cosines);
     write_values(program_kind, kFullSines, step_.full_sines);
-    const std::vector<int32_t> narrow(positions.begin(), positions.end());
-    write_s32(program_kind, kPositions, narrow);
+    narrow_positions_.assign(positions.begin(), positions.end());
+    write_s32(program_kind, kPositions, narrow_positions_);
 }
 
 // The smallest program that reads so many cached positions.
@@ -192,26 +192,11 @@ void DeviceModel::run(ProgramKind program_kind, int64_t cached) {
     device_->run(program->second);
 }
 
-void DeviceModel::check(const Slot& slot, std::span<const int32_t> ids) const {
-    const int64_t known =
-        config_.ple_dim > 0 ? std::min(config_.vocab_size, config_.ple_vocab_size) : config_.vocab_size;
-    for (const int32_t id : ids) {
-        if (id >= 0 && id < known) continue;
-        throw Error(ErrorCode::bad_request, fmt::format("token id {} is not in the vocabulary of {} tokens", id, known),
-                    {}, "use the ids of this checkpoint's own tokenizer (`gemmatrace tokenize`)");
-    }
-    const auto wanted = static_cast<int64_t>(slot.ids.size() + ids.size());
-    if (wanted <= options_.geometry.context_tokens) return;
-    throw Error(ErrorCode::too_long,
-                fmt::format("the sequence would have {} tokens, the slot holds {}", wanted,
-                            options_.geometry.context_tokens),
-                {}, "shorten the prompt or ask for fewer tokens");
-}
-
 std::span<const float> DeviceModel::prefill(int32_t slot, std::span<const int32_t> ids) {
     Slot& sequence = at(slot);
     require(!ids.empty(), "a slot is extended by at least one token");
-    check(sequence, ids);
+    inputs_.check_ids(ids);
+    model::check_room(length(slot), ids.size(), options_.geometry.context_tokens);
     const auto old = static_cast<int64_t>(sequence.ids.size());
     sequence.ids.insert(sequence.ids.end(), ids.begin(), ids.end());
     const auto end = static_cast<int64_t>(sequence.ids.size());
@@ -239,9 +224,9 @@ void DeviceModel::prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_
     write_s32(kPrefill, kRingRows, std::span(places + 1, 1));
     write_s32(kPrefill, kSlot, std::span(places + 2, 1));
     write_s32(kPrefill, kOutputRow, std::span(places + 3, 1));
-    std::vector<int32_t> held(static_cast<size_t>(ring));
-    ring_positions(slot, begin, held);
-    write_s32(kPrefill, kRingPositions, held);
+    held_.resize(static_cast<size_t>(ring));
+    ring_positions(slot, begin, held_);
+    write_s32(kPrefill, kRingPositions, held_);
     run(kPrefill, begin);
     slot.written = std::max(slot.written, begin + chunk);
     const int32_t row = 0;
@@ -251,15 +236,17 @@ void DeviceModel::prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_
 std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::span<const int32_t> ids) {
     constexpr ProgramKind kDecode = ProgramKind::decode;
     require(slots.size() == ids.size() && !ids.empty(), "a step decodes one token for each of its slots");
-    for (size_t index = 0; index < slots.size(); ++index) check(at(slots[index]), ids.subspan(index, 1));
+    inputs_.check_ids(ids);
+    for (const int32_t slot : slots) model::check_room(length(slot), 1, options_.geometry.context_tokens);
     const auto rows = static_cast<size_t>(options_.geometry.slots);
     const int64_t ring = options_.geometry.ring_rows(config_);
     // Slots that take no part see themselves alone and write to the row that nobody reads.
     step_ids_.assign(rows, ids.front());
     positions_.assign(rows, 0);
-    std::vector<int32_t> full_rows(rows, static_cast<int32_t>(options_.geometry.context_tokens));
-    std::vector<int32_t> ring_rows(rows, static_cast<int32_t>(ring));
-    std::vector<int32_t> held(rows * static_cast<size_t>(ring), -1);
+    full_rows_.assign(rows, static_cast<int32_t>(options_.geometry.context_tokens));
+    ring_rows_.assign(rows, static_cast<int32_t>(ring));
+    const auto ring_size = static_cast<size_t>(ring);
+    held_.assign(rows * ring_size, -1);
     int64_t cached = 0;
     for (size_t index = 0; index < slots.size(); ++index) {
         const auto row = static_cast<size_t>(slots[index]);
@@ -267,15 +254,15 @@ std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::
         const auto position = static_cast<int64_t>(slot.ids.size());
         step_ids_[row] = ids[index];
         positions_[row] = position;
-        full_rows[row] = static_cast<int32_t>(position);
-        ring_rows[row] = static_cast<int32_t>(position % ring);
-        ring_positions(slot, position, std::span(held).subspan(row * static_cast<size_t>(ring), static_cast<size_t>(ring)));
+        full_rows_[row] = static_cast<int32_t>(position);
+        ring_rows_[row] = static_cast<int32_t>(position % ring);
+        ring_positions(slot, position, std::span(held_).subspan(row * ring_size, ring_size));
         cached = std::max(cached, position);
     }
     write_inputs(kDecode, step_ids_, positions_);
-    write_s32(kDecode, kFullRows, full_rows);
-    write_s32(kDecode, kRingRows, ring_rows);
-    write_s32(kDecode, kRingPositions, held);
+    write_s32(kDecode, kFullRows, full_rows_);
+    write_s32(kDecode, kRingRows, ring_rows_);
+    write_s32(kDecode, kRingPositions, held_);
     run(kDecode, cached);
     for (size_t index = 0; index < slots.size(); ++index) {
         Slot& slot = at(slots[index]);
@@ -294,7 +281,7 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
     const size_t local = vocab / static_cast<size_t>(options_.geometry.ranks);
     logits_.resize(rows.size() * vocab);
     best_ids_.assign(rows.size(), -1);
-    std::vector<float> best(rows.size());
+    best_values_.resize(rows.size());
     for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) {
         for (size_t index = 0; index < rows.size(); ++index) {
             const auto row = static_cast<size_t>(rows[index]);
@@ -310,18 +297,12 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
                             "check the checkpoint's weights with `gemmatrace inspect`");
             }
             if (decides_by_cap()) value = model::softcapped(value, *config_.final_softcap, model::Precision::bf16);
-            if (rank == 0 || value > best[index]) {
-                best[index] = value;
+            if (rank == 0 || value > best_values_[index]) {
+                best_values_[index] = value;
                 best_ids_[index] = id;
             }
         }
     }
-}
-
-size_t DeviceModel::slot_bytes() const {
-    size_t bytes = 0;
-    for (const CacheBuffer& cache : cache_buffers(config_, options_.geometry)) bytes += cache.shape.bytes();
-    return bytes / static_cast<size_t>(options_.geometry.slots) * static_cast<size_t>(options_.geometry.ranks);
 }
 
 }  // namespace gemmatrace::trace

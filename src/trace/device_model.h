@@ -55,7 +55,7 @@ class DeviceModel {
     // What the ranks' programs chose for each row of the last call: the id under the decision rule (model/decision.h).
     const std::vector<int32_t>& best_ids() const { return best_ids_; }
 
-    size_t slot_bytes() const;  // of all ranks
+    size_t slot_bytes() const { return cache_bytes_of_slot(config_, options_.geometry); }  // of all ranks
 
   private:
     struct Slot {
@@ -85,7 +85,6 @@ class DeviceModel {
     void run(ProgramKind kind, int64_t cached);
     void prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_t end);
     void read_results(ProgramKind kind, std::span<const int32_t> rows);
-    void check(const Slot& slot, std::span<const int32_t> ids) const;
 
     std::unique_ptr<Device> device_;
     DeviceModelOptions options_;
@@ -101,10 +100,14 @@ class DeviceModel {
     // Buffers that keep their storage from step to step.
     model::StepInputs step_;
     std::vector<int64_t> positions_;
+    std::vector<int32_t> narrow_positions_;
     std::vector<int32_t> step_ids_;
+    std::vector<int32_t> full_rows_;
+    std::vector<int32_t> ring_rows_;
+    std::vector<int32_t> held_;  // by ring rows
     std::vector<uint16_t> halves_;
-    std::vector<float> shard_;
     std::vector<float> logits_;
+    std::vector<float> best_values_;
     std::vector<int32_t> best_ids_;
 };
 

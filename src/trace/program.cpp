@@ -83,6 +83,12 @@ std::vector<CacheBuffer> cache_buffers(const checkpoint::ModelConfig& config, co
     return buffers;
 }
 
+size_t cache_bytes_of_slot(const checkpoint::ModelConfig& config, const Geometry& geometry) {
+    size_t bytes = 0;
+    for (const CacheBuffer& cache : cache_buffers(config, geometry)) bytes += cache.shape.bytes();
+    return bytes / static_cast<size_t>(geometry.slots) * static_cast<size_t>(geometry.ranks);
+}
+
 hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::WeightPlan& plan, const Packing& packing,
                           const Geometry& geometry, const ProgramSpec& spec) {
     geometry.check(config);

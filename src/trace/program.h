@@ -81,6 +81,8 @@ struct CacheBuffer {
     hlo::Shape shape;
 };
 std::vector<CacheBuffer> cache_buffers(const checkpoint::ModelConfig& config, const Geometry& geometry);
+// Bytes of the caches of one slot on all ranks.
+size_t cache_bytes_of_slot(const checkpoint::ModelConfig& config, const Geometry& geometry);
 
 // Traces a program. `plan` and `packing` belong to `config` and geometry.ranks. One module serves all ranks.
 hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::WeightPlan& plan, const Packing& packing,

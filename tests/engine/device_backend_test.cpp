@@ -104,6 +104,18 @@ TEST(DeviceEngine, AnotherTurnUsesWhatAPrefillLeft) {
     EXPECT_EQ(second->ids, tokens_alone(*reference, history, 4));
 }
 
+// With a bundle the slots are the bundle's, and a slot is still one of them.
+TEST(DeviceSource, ASlotTakesAsMuchWithABundleAsWithout) {
+    DeviceSourceOptions options;
+    options.checkpoint = GEMMATRACE_SOURCE_DIR "/models/demo";
+    options.ranks = 2;
+    options.chunk_tokens = 16;
+    DeviceSourceOptions bundled = options;
+    bundled.geometry = trace::Geometry{2, 4, kDeviceContext, 16};
+    EXPECT_EQ(make_device_source(bundled)->slot_bytes(kDeviceContext),
+              make_device_source(options)->slot_bytes(kDeviceContext));
+}
+
 TEST(DeviceEngine, LogProbabilitiesOfThePromptAreRefused) {
     const auto engine = device_engine(1);
     Request request = device_request({2, 400}, 1);

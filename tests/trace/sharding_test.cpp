@@ -43,9 +43,8 @@ nlohmann::ordered_json small_config(const Heads& heads) {
     text["num_attention_heads"] = heads.q_heads;
     text["num_key_value_heads"] = heads.kv_heads;
     if (!text["num_global_key_value_heads"].is_null()) text["num_global_key_value_heads"] = heads.global_kv_heads;
-    for (const char* name : {"hidden_size_per_layer_input"}) {
-        if (text.contains(name) && text[name].is_number() && text[name] > 0) text[name] = 8;
-    }
+    constexpr const char* kPleDim = "hidden_size_per_layer_input";
+    if (text.contains(kPleDim) && text[kPleDim].is_number() && text[kPleDim] > 0) text[kPleDim] = 8;
     if (text.contains("vocab_size_per_layer_input")) text["vocab_size_per_layer_input"] = 384;
     if (text.contains("num_experts") && text["num_experts"].is_number()) {
         text["num_experts"] = 20;  // more than are run at once
