@@ -41,7 +41,7 @@ void CpuOps::begin_step(const model::StepInputs& inputs, std::span<const RowPlac
 size_t CpuOps::workspace_bytes() const {
     size_t total = arena_.capacity() * sizeof(float);
     for (const auto& scratch : scratch_) {
-        total += (scratch.scores.capacity() + scratch.sums.capacity() + scratch.squares.capacity()) * sizeof(float);
+        total += (scratch.products.capacity() + scratch.scores.capacity() + scratch.sums.capacity() + scratch.squares.capacity()) * sizeof(float);
     }
     return total;
 }
@@ -100,16 +100,25 @@ Value CpuOps::per_layer_rows() {
     return input(inputs_->per_layer_rows, static_cast<int64_t>(config_.layers.size()) * config_.ple_dim);
 }
 
+float* CpuOps::product_memory(Scratch& scratch, int32_t tokens, int64_t columns) {
+    constexpr size_t kLine = 64 / sizeof(float);
+    const size_t size = product_scratch(tokens, columns) + kLine;
+    if (scratch.products.size() < size) scratch.products.resize(size);
+    const auto place = reinterpret_cast<uintptr_t>(scratch.products.data()) / sizeof(float) % kLine;
+    return scratch.products.data() + (kLine - place) % kLine;
+}
+
 void CpuOps::run_linear(const float* x, size_t x_stride, int32_t tokens, const WeightData& weight, int64_t expert,
                         float* out, size_t out_stride) {
     const int64_t skipped = expert * weight.rows * weight.columns;
-    const auto run = [&](int, int64_t begin, int64_t end) {
+    const auto run = [&](int thread, int64_t begin, int64_t end) {
+        float* memory = product_memory(scratch_[static_cast<size_t>(thread)], tokens, weight.columns);
         if (weight.bf16 != nullptr) {
             kernels_.linear_bf16(x, x_stride, tokens, weight.bf16 + skipped, weight.columns, begin, end, out,
-                                 out_stride, round_);
+                                 out_stride, round_, memory);
         } else {
             kernels_.linear_f32(x, x_stride, tokens, weight.f32 + skipped, weight.columns, begin, end, out, out_stride,
-                                round_);
+                                round_, memory);
         }
     };
     if (weight.rows * weight.columns * tokens < kWorthSplitting) {

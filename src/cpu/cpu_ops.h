@@ -69,12 +69,15 @@ class CpuOps : public model::Ops {
         int32_t columns = 0;
         size_t stride = 0;
     };
-    // What one thread needs for attention and norms.
+    // What one thread needs for products, attention and norms.
     struct Scratch {
+        std::vector<float> products;
         std::vector<float> scores;
         std::vector<float> sums;
         std::vector<float> squares;
     };
+    // Memory of the calling thread for kernels.h's products.
+    static float* product_memory(Scratch& scratch, int32_t tokens, int64_t columns);
     // Where one token's row sits among the tokens of an expert.
     struct Assignment {
         int32_t token = 0;

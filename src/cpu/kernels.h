@@ -8,6 +8,18 @@
 
 namespace gemmatrace::cpu {
 
+// Memory that products of several tokens work in.
+inline constexpr int32_t kProductSlab = 64;       // tokens that are laid out at once
+inline constexpr int32_t kProductRows = 12;       // weight rows that are
+inline constexpr int64_t kProductColumns = 3072;  // of those rows
+inline constexpr size_t product_scratch(int32_t tokens, int64_t columns) {  // floats
+    if (tokens == 1) return 0;
+    const auto count = static_cast<size_t>(tokens < kProductSlab ? tokens : kProductSlab);
+    const auto columns64 = static_cast<size_t>(columns / 64 * 64);
+    const auto block = static_cast<size_t>(columns < kProductColumns ? columns : kProductColumns);
+    return kProductRows * count * 64 + count * columns64 + kProductRows * block;
+}
+
 // Every table computes the same bits (tests/cpu/kernels_test.cpp). Orders are those of gemma4.md 2.10:
 //
 // dot64, for `linear` and `scores`: 64 interleaved fp32 sums, element k in sum k mod 64, folded 32, 16, 8, 4, 2, 1;
@@ -16,18 +28,19 @@ namespace gemmatrace::cpu {
 // equal a multiplication and an addition.
 struct Kernels {
     // out[token * out_stride + row] = dot64(weight row, x row) for rows [row_begin, row_end); rounded to bf16 if asked.
-    // x: [tokens, x_stride] floats; weights: [rows, columns], row-major.
+    // x: [tokens, x_stride] floats; weights: [rows, columns], row-major; scratch: product_scratch(tokens, columns) floats
+    // that nobody else uses, best at a multiple of 64 bytes.
     void (*linear_bf16)(const float* x, size_t x_stride, int32_t tokens, const uint16_t* weights, int64_t columns,
-                        int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round);
+                        int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round, float* scratch);
     void (*linear_f32)(const float* x, size_t x_stride, int32_t tokens, const float* weights, int64_t columns,
-                       int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round);
+                       int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round, float* scratch);
 
     // out[head * out_stride + key] = dot64(q row, key row) for `count` keys, key_stride elements apart, and `heads`
-    // query heads that read them, side by side; rounded to bf16 if asked.
+    // query heads that read them, side by side; rounded to bf16 if asked. scratch: product_scratch(heads, head_dim).
     void (*scores_bf16)(const float* q, int32_t heads, const uint16_t* keys, size_t key_stride, int64_t count,
-                        int32_t head_dim, float* out, size_t out_stride, bool round);
+                        int32_t head_dim, float* out, size_t out_stride, bool round, float* scratch);
     void (*scores_f32)(const float* q, int32_t heads, const float* keys, size_t key_stride, int64_t count,
-                       int32_t head_dim, float* out, size_t out_stride, bool round);
+                       int32_t head_dim, float* out, size_t out_stride, bool round, float* scratch);
 
     // Adds probabilities[head * stride + key] * value row of `count` keys to sums [heads, 4, head_dim]; the key at
     // absolute position p goes to sum p mod 4, and first_position is that of the first key.

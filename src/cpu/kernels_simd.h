@@ -125,105 +125,263 @@ float dot64(const float* x, const Element* weights, int64_t columns) {
     return add_tail(fold64<V>(sums), x, weights, columns);
 }
 
-// A tile of outputs over columns [begin, end): one group of sums at a time, each output's sums of that group in one
-// register. sums: [kRows, kTokens, 64], where they wait between blocks of columns.
-template <typename V, typename Element, int kRows, int kTokens>
-void add_block(const float* x, size_t x_stride, const Element* weights, size_t row_stride, int64_t begin, int64_t end,
-               float* sums) {
-    for (int group = 0; group < V::kGroups; ++group) {
-        float* place = sums + group * V::kWidth;
-        typename V::Register tile[kRows][kTokens];
-        for (int row = 0; row < kRows; ++row) {
-            for (int token = 0; token < kTokens; ++token) tile[row][token] = V::load(place + (row * kTokens + token) * 64);
-        }
-        for (int64_t column = begin + group * V::kWidth; column < end; column += 64) {
-            typename V::Register loaded[kRows];
-            for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + row * row_stride + column);
-            for (int token = 0; token < kTokens; ++token) {
-                const typename V::Register values = V::load(x + token * x_stride + column);
-                for (int row = 0; row < kRows; ++row) tile[row][token] = V::fma(values, loaded[row], tile[row][token]);
+// --- products of several tokens ---
+//
+// Weights come from memory once, kPanelRows rows at a time, and are laid out anew in the order in which tiles read them:
+// what one step adds to one group of sums lies side by side. So are the tokens. A tile keeps one group of the sums of
+// its outputs in registers; each output still adds its 64 sums in their order.
+
+// Of a block, what a group of a panel's sums reads stays in the first-level cache.
+constexpr int64_t kBlockColumns = kProductColumns;
+
+// Tiles are whole first, then smaller.
+template <typename V>
+int tile_tokens(int32_t left) {
+    return left >= V::kTileTokens ? V::kTileTokens : left >= 2 ? 2 : 1;
+}
+template <typename V>
+int tile_rows(int32_t left) {
+    return left >= V::kTileRows ? V::kTileRows : 1;
+}
+
+// `columns` of kCount rows, which lie `stride` apart, as [group][step][row][width].
+template <typename V, typename Element, int kCount>
+void lay_out(const Element* rows, size_t stride, int64_t columns, Element* out) {
+    const int64_t group_size = columns / V::kGroups * kCount;
+    for (int row = 0; row < kCount; ++row) {
+        const Element* from = rows + row * stride;
+        Element* to = out + row * V::kWidth;
+        for (int64_t column = 0; column < columns; column += 64, from += 64, to += kCount * V::kWidth) {
+            for (int group = 0; group < V::kGroups; ++group) {
+                __builtin_memcpy(to + group * group_size, from + group * V::kWidth, V::kWidth * sizeof(Element));
             }
-        }
-        for (int row = 0; row < kRows; ++row) {
-            for (int token = 0; token < kTokens; ++token) V::store(place + (row * kTokens + token) * 64, tile[row][token]);
         }
     }
 }
 
-// A few rows for a few tokens, tile by tile, a block of columns at a time: what a block reads and adds to stays in the
-// first-level cache.
-template <typename V, typename Element, int kTokens>
-void panel(const float* x, size_t x_stride, const Element* weights, size_t row_stride, int64_t columns, int rows,
-           float* out, size_t out_stride, bool round) {
-    constexpr int64_t kBlockColumns = 768;
-    alignas(64) float sums[V::kPanelRows * kTokens * 64];
-    for (int at = 0; at < rows * kTokens * 64; at += V::kWidth) V::store(sums + at, V::zero());
-    const int64_t columns64 = columns / 64 * 64;
-    for (int64_t begin = 0; begin < columns64; begin += kBlockColumns) {
-        const int64_t end = begin + kBlockColumns < columns64 ? begin + kBlockColumns : columns64;
-        int row = 0;
-        for (; row + V::kTileRows <= rows; row += V::kTileRows) {
-            add_block<V, Element, V::kTileRows, kTokens>(x, x_stride, weights + row * row_stride, row_stride, begin,
-                                                         end, sums + row * kTokens * 64);
-        }
-        for (; row < rows; ++row) {
-            add_block<V, Element, 1, kTokens>(x, x_stride, weights + row * row_stride, row_stride, begin, end,
-                                              sums + row * kTokens * 64);
+// Adds to one group of the sums of kRows x kTokens outputs, [kRows, kTokens, 64], or begins it.
+template <typename V, typename Element, int kRows, int kTokens>
+void add_tile(const float* x, const Element* weights, int64_t steps, bool begins, float* sums) {
+    typename V::Register tile[kRows][kTokens];
+    for (int row = 0; row < kRows; ++row) {
+        for (int token = 0; token < kTokens; ++token) {
+            tile[row][token] = begins ? V::zero() : V::load(sums + (row * kTokens + token) * 64);
         }
     }
-    for (int row = 0; row < rows; ++row) {
+    for (int64_t step = 0; step < steps; ++step) {
+        typename V::Register loaded[kRows];
+        for (int row = 0; row < kRows; ++row) loaded[row] = V::load(weights + (step * kRows + row) * V::kWidth);
         for (int token = 0; token < kTokens; ++token) {
-            typename V::Register groups[V::kGroups];
-            for (int group = 0; group < V::kGroups; ++group) {
-                groups[group] = V::load(sums + (row * kTokens + token) * 64 + group * V::kWidth);
-            }
-            const float sum =
-                add_tail(fold64<V>(groups), x + token * x_stride, weights + row * row_stride, columns);
-            out[token * out_stride + row] = round ? round1(sum) : sum;
+            const typename V::Register values = V::load(x + (step * kTokens + token) * V::kWidth);
+            for (int row = 0; row < kRows; ++row) tile[row][token] = V::fma(values, loaded[row], tile[row][token]);
         }
+    }
+    for (int row = 0; row < kRows; ++row) {
+        for (int token = 0; token < kTokens; ++token) V::store(sums + (row * kTokens + token) * 64, tile[row][token]);
     }
 }
+
+template <typename V, typename Element, int kRows>
+void add_tile(int tokens, const float* x, const Element* weights, int64_t steps, bool begins, float* sums) {
+    if (tokens == V::kTileTokens) {
+        add_tile<V, Element, kRows, V::kTileTokens>(x, weights, steps, begins, sums);
+    } else if (tokens == 2) {
+        add_tile<V, Element, kRows, 2>(x, weights, steps, begins, sums);
+    } else {
+        add_tile<V, Element, kRows, 1>(x, weights, steps, begins, sums);
+    }
+}
+
+// What is laid out next: pieces of rows, asked for a little with each tile.
+struct Ahead {
+    const char* at = nullptr;
+    const char* end = nullptr;  // of the row at hand
+    int rows = 0;               // this one and those after it
+    int64_t bytes = 0;          // of a row
+    int64_t stride = 0;
+    int64_t share = 0;
+
+    void ask() {
+        if (rows == 0) return;
+        const char* until = end - at > share ? at + share : end;
+        for (; at < until; at += 64) _mm_prefetch(at, _MM_HINT_T0);
+        if (at < end) return;
+        end += stride;
+        at = end - bytes;
+        --rows;
+    }
+};
+
+template <typename V, typename Element>
+struct Product {
+    static constexpr int kChunkTokens = 2 * V::kTileTokens;
+    static_assert(V::kPanelRows == kProductRows);
+
+    const float* x;
+    size_t x_stride;
+    int32_t tokens;
+    const Element* weights;
+    size_t row_stride;
+    int64_t columns;
+    int64_t columns64;
+    float* out;
+    size_t out_stride;
+    bool round;
+    float* sums;    // [kPanelRows, tokens, 64], tile by tile
+    float* laid_x;  // [tokens, columns64], tile by tile, in each block by block
+    Element* laid;  // [kPanelRows, kBlockColumns], tile by tile
+
+    void lay_out_tokens() {
+        for (int32_t token = 0, wide = 0; token < tokens; token += wide) {
+            wide = tile_tokens<V>(tokens - token);
+            for (int64_t block = 0; block < columns64; block += kBlockColumns) {
+                const float* from = x + token * x_stride + block;
+                float* to = laid_x + token * columns64 + block * wide;
+                if (wide == V::kTileTokens) {
+                    lay_out<V, float, V::kTileTokens>(from, x_stride, size_of(block), to);
+                } else if (wide == 2) {
+                    lay_out<V, float, 2>(from, x_stride, size_of(block), to);
+                } else {
+                    lay_out<V, float, 1>(from, x_stride, size_of(block), to);
+                }
+            }
+        }
+    }
+
+    void lay_out_rows(const Element* from, int rows, int64_t size) {
+        for (int row = 0, high = 0; row < rows; row += high) {
+            high = tile_rows<V>(rows - row);
+            if (high == V::kTileRows) {
+                lay_out<V, Element, V::kTileRows>(from + row * row_stride, row_stride, size, laid + row * size);
+            } else {
+                lay_out<V, Element, 1>(from + row * row_stride, row_stride, size, laid + row * size);
+            }
+        }
+    }
+
+    // To the sums of a panel's rows and tokens [begin, end), what a block gives.
+    void add_chunk(int32_t begin, int32_t end, int rows, int64_t block, Ahead& ahead) {
+        const int64_t size = size_of(block);
+        for (int group = 0; group < V::kGroups; ++group) {
+            const int64_t skipped = size / V::kGroups * group;
+            for (int row = 0, high = 0; row < rows; row += high) {
+                high = tile_rows<V>(rows - row);
+                const Element* tile_weights = laid + row * size + skipped * high;
+                for (int32_t token = begin, wide = 0; token < end; token += wide) {
+                    wide = tile_tokens<V>(end - token);
+                    ahead.ask();
+                    const float* tile_x = laid_x + token * columns64 + (block + skipped) * wide;
+                    float* tile = tile_sums(row, high, token) + group * V::kWidth;
+                    if (high == V::kTileRows) {
+                        add_tile<V, Element, V::kTileRows>(wide, tile_x, tile_weights, size / 64, block == 0, tile);
+                    } else {
+                        add_tile<V, Element, 1>(wide, tile_x, tile_weights, size / 64, block == 0, tile);
+                    }
+                }
+            }
+        }
+    }
+
+    void finish_rows(int64_t first, int rows) {
+        for (int row = 0, high = 0; row < rows; row += high) {
+            high = tile_rows<V>(rows - row);
+            for (int32_t token = 0, wide = 0; token < tokens; token += wide) {
+                wide = tile_tokens<V>(tokens - token);
+                const float* tile = tile_sums(row, high, token);
+                for (int at = 0; at < high; ++at) {
+                    for (int beside = 0; beside < wide; ++beside, tile += 64) {
+                        finish(tile, token + beside, first + row + at);
+                    }
+                }
+            }
+        }
+    }
+
+    void finish(const float* of_output, int32_t token, int64_t row) {
+        float sum = 0.0F;
+        if (columns64 > 0) {
+            typename V::Register groups[V::kGroups];
+            for (int group = 0; group < V::kGroups; ++group) groups[group] = V::load(of_output + group * V::kWidth);
+            sum = fold64<V>(groups);
+        }
+        // Without further columns add_tail adds a zero, which makes a negative one positive.
+        sum = columns64 == columns ? sum + 0.0F
+                                   : add_tail(sum, x + token * x_stride, weights + row * row_stride, columns);
+        out[token * out_stride + row] = round ? round1(sum) : sum;
+    }
+
+    void run(int64_t rows) {
+        lay_out_tokens();
+        int count = 0;
+        for (int64_t row = 0; row < rows; row += count) {
+            count = panel_rows(rows - row);
+            for (int64_t block = 0; block < columns64; block += kBlockColumns) {
+                lay_out_rows(weights + row * row_stride + block, count, size_of(block));
+                const bool is_last = block + kBlockColumns >= columns64;
+                Ahead ahead = is_last ? ahead_of(row + count, panel_rows(rows - row - count), 0)
+                                      : ahead_of(row, count, block + kBlockColumns);
+                for (int32_t token = 0; token < tokens; token += kChunkTokens) {
+                    add_chunk(token, token + kChunkTokens < tokens ? token + kChunkTokens : tokens, count, block,
+                              ahead);
+                }
+            }
+            finish_rows(row, count);
+        }
+    }
+
+    Ahead ahead_of(int64_t first, int rows, int64_t block) const {
+        const auto* at = reinterpret_cast<const char*>(weights + first * row_stride + block);
+        const auto bytes = static_cast<int64_t>(size_of(block) * sizeof(Element));
+        const int tiles = V::kGroups * (V::kPanelRows / V::kTileRows) * (tokens > V::kTileTokens ? 2 : 1);
+        return {at, at + bytes, rows, bytes, static_cast<int64_t>(row_stride * sizeof(Element)),
+                (bytes * V::kPanelRows / tiles + 64) / 64 * 64};
+    }
+
+    // A row's tiles lie behind those of the rows above.
+    float* tile_sums(int row, int high, int32_t token) const { return sums + (row * tokens + token * high) * 64; }
+    int64_t size_of(int64_t block) const {
+        return columns64 - block < kBlockColumns ? columns64 - block : kBlockColumns;
+    }
+    static int panel_rows(int64_t left) { return left < V::kPanelRows ? static_cast<int>(left) : V::kPanelRows; }
+};
 
 // out[token * out_stride + row] for rows that lie row_stride apart.
 template <typename V, typename Element>
 void products(const float* x, size_t x_stride, int32_t tokens, const Element* weights, size_t row_stride,
-              int64_t columns, int64_t rows, float* out, size_t out_stride, bool round) {
-    int count = 0;
-    for (int64_t row = 0; row < rows; row += count) {
-        count = rows - row < V::kPanelRows ? static_cast<int>(rows - row) : V::kPanelRows;
-        const Element* block = weights + row * row_stride;
-        int32_t token = 0;
-        for (; token + V::kTileTokens <= tokens; token += V::kTileTokens) {
-            panel<V, Element, V::kTileTokens>(x + token * x_stride, x_stride, block, row_stride, columns, count,
-                                              out + token * out_stride + row, out_stride, round);
+              int64_t columns, int64_t rows, float* out, size_t out_stride, bool round, float* scratch) {
+    if (tokens == 1) {
+        for (int64_t row = 0; row < rows; ++row) {
+            const float sum = dot64<V>(x, weights + row * row_stride, columns);
+            out[row] = round ? round1(sum) : sum;
         }
-        for (; token + 2 <= tokens; token += 2) {
-            panel<V, Element, 2>(x + token * x_stride, x_stride, block, row_stride, columns, count,
-                                 out + token * out_stride + row, out_stride, round);
-        }
-        for (; token < tokens; ++token) {
-            for (int at = 0; at < count; ++at) {
-                const float sum = dot64<V>(x + token * x_stride, block + at * row_stride, columns);
-                out[token * out_stride + row + at] = round ? round1(sum) : sum;
-            }
-        }
+        return;
+    }
+    const int64_t columns64 = columns / 64 * 64;
+    for (int32_t token = 0; token < tokens; token += kProductSlab) {
+        const int32_t count = tokens - token < kProductSlab ? tokens - token : kProductSlab;
+        float* laid_x = scratch + kProductRows * count * 64;
+        float* laid = laid_x + count * columns64;
+        Product<V, Element>{x + token * x_stride, x_stride, count, weights, row_stride, columns, columns64,
+                            out + token * out_stride, out_stride, round, scratch, laid_x,
+                            reinterpret_cast<Element*>(laid)}
+            .run(rows);
     }
 }
 
 template <typename V, typename Element>
 void linear_simd(const float* x, size_t x_stride, int32_t tokens, const Element* weights, int64_t columns,
-                 int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round) {
+                 int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round, float* scratch) {
     products<V, Element>(x, x_stride, tokens, weights + row_begin * columns, static_cast<size_t>(columns), columns,
-                         row_end - row_begin, out + row_begin, out_stride, round);
+                         row_end - row_begin, out + row_begin, out_stride, round, scratch);
 }
 
 // --- attention ---
 
 template <typename V, typename Element>
 void scores_simd(const float* q, int32_t heads, const Element* keys, size_t key_stride, int64_t count,
-                 int32_t head_dim, float* out, size_t out_stride, bool round) {
+                 int32_t head_dim, float* out, size_t out_stride, bool round, float* scratch) {
     products<V, Element>(q, static_cast<size_t>(head_dim), heads, keys, key_stride, head_dim, count, out, out_stride,
-                         round);
+                         round, scratch);
 }
 
 // The four sums of kHeads heads and kRegisters registers' worth of columns, over all keys.

@@ -44,8 +44,32 @@ void expect_same_bits(const std::vector<float>& actual, const std::vector<float>
 
 class EveryIsa : public testing::TestWithParam<Isa> {
   protected:
+    void SetUp() override { scratch_.resize(product_scratch(kProductSlab, 8192)); }
     const Kernels& fast() const { return kernels(GetParam()); }
     const Kernels& twin() const { return kernels(Isa::scalar); }
+    mutable std::vector<float> scratch_;  // of one test at a time
+
+    void expect_linear_alike(int64_t columns, int32_t tokens, int64_t rows) const {
+        // one element of offset: rows need not be aligned to a vector
+        const auto x = nasty_values(static_cast<size_t>(columns * tokens + 1), 1);
+        const auto weights = nasty_values(static_cast<size_t>(columns * rows + 1), 2);
+        const auto bits = as_bf16(weights);
+        const auto stride = static_cast<size_t>(columns), out_stride = static_cast<size_t>(rows);
+        const std::string sizes = std::to_string(columns) + " columns, " + std::to_string(tokens) + " tokens";
+        for (const bool round : {false, true}) {
+            std::vector<float> fast_out(static_cast<size_t>(tokens * rows)), twin_out(fast_out.size());
+            fast().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, fast_out.data(),
+                               out_stride, round, scratch_.data());
+            twin().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, twin_out.data(),
+                               out_stride, round, nullptr);
+            expect_same_bits(fast_out, twin_out, "bf16, " + sizes);
+            fast().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, fast_out.data(),
+                              out_stride, round, scratch_.data());
+            twin().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, twin_out.data(),
+                              out_stride, round, nullptr);
+            expect_same_bits(fast_out, twin_out, "f32, " + sizes);
+        }
+    }
 
     void expect_attention_alike(int32_t heads, int32_t head_dim, int64_t count, int64_t first_position) const {
         const size_t stride = static_cast<size_t>(head_dim) * 2 + 1;
@@ -56,11 +80,11 @@ class EveryIsa : public testing::TestWithParam<Isa> {
         const size_t out_stride = static_cast<size_t>(count) + 3;
         const auto probabilities = nasty_values(out_stride * head_count, 7);
         std::vector<float> fast_out(out_stride * head_count), twin_out(fast_out.size());
-        fast().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, fast_out.data(), out_stride, true);
-        twin().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, twin_out.data(), out_stride, true);
+        fast().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, fast_out.data(), out_stride, true, scratch_.data());
+        twin().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, twin_out.data(), out_stride, true, scratch_.data());
         expect_same_bits(fast_out, twin_out, "bf16 scores");
-        fast().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, fast_out.data(), out_stride, false);
-        twin().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, twin_out.data(), out_stride, false);
+        fast().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, fast_out.data(), out_stride, false, scratch_.data());
+        twin().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, twin_out.data(), out_stride, false, scratch_.data());
         expect_same_bits(fast_out, twin_out, "f32 scores");
         std::vector<float> fast_sums = nasty_values(static_cast<size_t>(head_dim) * 4 * head_count, 8),
                            twin_sums = fast_sums;
@@ -79,28 +103,14 @@ class EveryIsa : public testing::TestWithParam<Isa> {
 
 TEST_P(EveryIsa, LinearEqualsTheTwinForOddSizesRowsAndTokens) {
     for (const int64_t columns : {1, 8, 15, 16, 24, 63, 64, 65, 72, 100, 127, 128, 200, 331, 1536}) {
-        for (const int32_t tokens : {1, 2, 3, 5, 7, 13}) {
-            const int64_t rows = 11;
-            // one element of offset: rows need not be aligned to a vector
-            const auto x = nasty_values(static_cast<size_t>(columns * tokens + 1), 1);
-            const auto weights = nasty_values(static_cast<size_t>(columns * rows + 1), 2);
-            const auto bits = as_bf16(weights);
-            for (const bool round : {false, true}) {
-                std::vector<float> fast_out(static_cast<size_t>(tokens * rows)), twin_out(fast_out.size());
-                const auto stride = static_cast<size_t>(columns);
-                fast().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, fast_out.data(), 11,
-                                   round);
-                twin().linear_bf16(x.data() + 1, stride, tokens, bits.data() + 1, columns, 0, rows, twin_out.data(), 11,
-                                   round);
-                expect_same_bits(fast_out, twin_out, "bf16, columns " + std::to_string(columns));
-                fast().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, fast_out.data(), 11,
-                                  round);
-                twin().linear_f32(x.data(), stride, tokens, weights.data() + 1, columns, 0, rows, twin_out.data(), 11,
-                                  round);
-                expect_same_bits(fast_out, twin_out, "f32, columns " + std::to_string(columns));
-            }
-        }
+        for (const int32_t tokens : {1, 2, 3, 5, 7, 13}) expect_linear_alike(columns, tokens, 11);
     }
+}
+
+TEST_P(EveryIsa, LinearEqualsTheTwinWhereItWorksInParts) {
+    expect_linear_alike(2 * 3072 + 72, 13, 29);          // blocks of columns, panels of rows
+    expect_linear_alike(136, kProductSlab + 7, 12 + 1);  // slabs of tokens
+    expect_linear_alike(64, 2 * kProductSlab, 24);
 }
 
 TEST_P(EveryIsa, ALinearRowDoesNotDependOnItsNeighbours) {
@@ -109,12 +119,12 @@ TEST_P(EveryIsa, ALinearRowDoesNotDependOnItsNeighbours) {
     const auto x = nasty_values(static_cast<size_t>(columns) * tokens, 3);
     const auto weights = as_bf16(nasty_values(static_cast<size_t>(columns) * 9, 4));
     std::vector<float> together(tokens * 9);
-    fast().linear_bf16(x.data(), columns, tokens, weights.data(), columns, 0, 9, together.data(), 9, true);
+    fast().linear_bf16(x.data(), columns, tokens, weights.data(), columns, 0, 9, together.data(), 9, true, scratch_.data());
     for (int32_t token = 0; token < tokens; ++token) {
         for (int64_t row = 0; row < 9; ++row) {
             float alone[9] = {};
             fast().linear_bf16(x.data() + token * columns, columns, 1, weights.data(), columns, row, row + 1, alone, 9,
-                               true);
+                               true, scratch_.data());
             ASSERT_EQ(alone[row], together[static_cast<size_t>(token * 9 + row)]);
         }
     }
@@ -166,8 +176,8 @@ TEST_P(EveryIsa, NotANumberAndInfinityPassThrough) {
         x[67] = odd;
         const auto weights = as_bf16(nasty_values(80 * 4, 11));
         std::vector<float> fast_out(4), twin_out(4);
-        fast().linear_bf16(x.data(), 80, 1, weights.data(), 80, 0, 4, fast_out.data(), 4, true);
-        twin().linear_bf16(x.data(), 80, 1, weights.data(), 80, 0, 4, twin_out.data(), 4, true);
+        fast().linear_bf16(x.data(), 80, 1, weights.data(), 80, 0, 4, fast_out.data(), 4, true, scratch_.data());
+        twin().linear_bf16(x.data(), 80, 1, weights.data(), 80, 0, 4, twin_out.data(), 4, true, scratch_.data());
         expect_same_bits(fast_out, twin_out, "odd values");
         EXPECT_FALSE(std::isfinite(fast_out[0]));
     }
@@ -185,7 +195,7 @@ TEST(ScalarTwin, AddsElementKToSumKModulo64AndFoldsByHalves) {
     x[1] = 1.0F;         // sum 1
     x[33] = 1.0F;        // sum 33, folded into sum 1 before that meets sum 0
     float out = 0.0F;
-    kernels(Isa::scalar).linear_f32(x.data(), 128, 1, ones.data(), 128, 0, 1, &out, 1, false);
+    kernels(Isa::scalar).linear_f32(x.data(), 128, 1, ones.data(), 128, 0, 1, &out, 1, false, nullptr);
     EXPECT_EQ(out, 16777218.0F);
 }
 
@@ -199,7 +209,7 @@ TEST(ScalarTwin, TakesColumnsBeyond64InEightSumsAndTheLastOneByOne) {
     x[81] = 0.5F;  // one by one: lost
     float out = 0.0F;
     kernels(Isa::scalar)
-        .linear_f32(x.data(), x.size(), 1, ones.data(), static_cast<int64_t>(x.size()), 0, 1, &out, 1, false);
+        .linear_f32(x.data(), x.size(), 1, ones.data(), static_cast<int64_t>(x.size()), 0, 1, &out, 1, false, nullptr);
     EXPECT_EQ(out, 16777218.0F);
 }
 
