@@ -53,6 +53,7 @@ struct Metrics::State {
     prometheus::Counter& prompt = counter("prompt_tokens_total", "Prompt tokens of all requests.");
     prometheus::Counter& generated = counter("generation_tokens_total", "Generated tokens.");
     prometheus::Counter& preemptions = counter("num_preemptions_total", "Requests sent back to the queue for memory.");
+    prometheus::Counter& busy = counter("engine_busy_seconds_total", "Time inside the backend.");
     prometheus::Histogram& first_token =
         histogram("time_to_first_token_seconds", "From the request to its first token.", kSeconds);
     prometheus::Histogram& between_tokens =
@@ -111,6 +112,7 @@ std::string Metrics::text(const engine::EngineStatistics& engine) {
     State::raise_to(state.prompt, static_cast<double>(engine.prompt_tokens));
     State::raise_to(state.generated, static_cast<double>(engine.generated_tokens));
     State::raise_to(state.preemptions, static_cast<double>(engine.preemptions));
+    State::raise_to(state.busy, engine.busy_seconds);
     return prometheus::TextSerializer().Serialize(state.registry.Collect());
 }
 
