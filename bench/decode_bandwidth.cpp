@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fstream>
 #include <random>
@@ -32,7 +31,7 @@ double anonymous_mib() {
 
 struct Options : bench::CommonOptions {
     int tokens = 8;
-    int64_t context = 2048;
+    int context = 2048;
 };
 
 void run(const Options& options) {
@@ -79,14 +78,14 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app(
-        "Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
-        "Make a full-size one with: gemmatrace synth --like E2B DIR");
     Options options;
     options.rounds = 5;
     options.buffer_mib = 2048;
-    options.add_to(app);
-    app.add_option("--tokens", options.tokens, "tokens decoded a round")->check(CLI::Range(1, 1000));
-    app.add_option("--context", options.context, "tokens of prompt before decoding")->check(CLI::Range(1, 1 << 20));
-    return bench::run_program(app, argc, argv, [&] { run(options); });
+    return bench::run_program(
+        "Decode speed of a checkpoint beside the read bandwidth of this machine's memory.\n"
+        "Make a full-size one with: gemmatrace synth --like E2B DIR",
+        argc, argv, options,
+        {{"--tokens", &options.tokens, "tokens decoded a round", 1, 1000},
+         {"--context", &options.context, "tokens of prompt before decoding", 1, 1 << 20}},
+        [&] { run(options); });
 }

@@ -1,6 +1,7 @@
 // Memory bandwidth and arithmetic peak, measured with nothing else to do.
 #include "measure.h"
 
+#include <CLI/CLI.hpp>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -88,19 +89,21 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-void CommonOptions::add_to(CLI::App& app) {
-    app.add_option("checkpoint", checkpoint, "checkpoint directory")->required();
-    app.add_option("--threads", threads, "threads; 0: one a core");
-    app.add_option("--rounds", rounds, "measurements in turns")->check(CLI::Range(1, 1000));
-    app.add_option("--buffer-mib", buffer_mib, "buffer whose reading gives the bandwidth")
-        ->check(CLI::Range(64, 65536));
-}
-
 std::vector<uint64_t> CommonOptions::buffer() const {
     return std::vector<uint64_t>(buffer_mib * (size_t{1} << 20) / sizeof(uint64_t), 1);
 }
 
-int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
+int run_program(const std::string& description, int argc, char** argv, CommonOptions& options,
+                const std::vector<NumberOption>& numbers, const std::function<void()>& work) {
+    CLI::App app(description);
+    app.add_option("checkpoint", options.checkpoint, "checkpoint directory")->required();
+    app.add_option("--threads", options.threads, "threads; 0: one a core");
+    app.add_option("--rounds", options.rounds, "measurements in turns")->check(CLI::Range(1, 1000));
+    app.add_option("--buffer-mib", options.buffer_mib, "buffer whose reading gives the bandwidth")
+        ->check(CLI::Range(64, 65536));
+    for (const NumberOption& number : numbers) {
+        app.add_option(number.name, *number.value, number.help)->check(CLI::Range(number.least, number.most));
+    }
     CLI11_PARSE(app, argc, argv);
     try {
         work();

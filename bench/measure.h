@@ -1,7 +1,6 @@
 // What the benchmark programs measure of the machine itself, to have something to compare with.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,20 +31,28 @@ double fma_peak(ThreadPool& pool, cpu::Isa isa);
 
 double median(std::vector<double> values);
 
-// What every program here asks for.
+// What every program here asks for: CHECKPOINT, --threads, --rounds, --buffer-mib; what is set is the default.
 struct CommonOptions {
     std::string checkpoint;
     int threads = 0;
     int rounds = 0;
     size_t buffer_mib = 0;
 
-    // CHECKPOINT, --threads, --rounds, --buffer-mib; what is set is the default.
-    void add_to(CLI::App& app);
     // Far larger than the caches.
     std::vector<uint64_t> buffer() const;
 };
 
+// An option of one program, a whole number.
+struct NumberOption {
+    const char* name;
+    int* value;  // the default at first
+    const char* help;
+    int least;
+    int most;
+};
+
 // Parses and works; an error goes to standard error. The exit status.
-int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
+int run_program(const std::string& description, int argc, char** argv, CommonOptions& options,
+                const std::vector<NumberOption>& numbers, const std::function<void()>& work);
 
 }  // namespace gemmatrace::bench

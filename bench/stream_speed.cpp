@@ -2,7 +2,6 @@
 // allow, all in turns in one run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <future>
 #include <random>
@@ -95,15 +94,15 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app(
-        "Tokens a second of one stream and of several, as a share of the roofline: the larger of bytes over measured "
-        "bandwidth and operations over measured FMA peak.\n"
-        "Make a full-size checkpoint with: gemmatrace synth --like E2B DIR");
     Options options;
     options.rounds = 3;
     options.buffer_mib = 1024;
-    options.add_to(app);
-    app.add_option("--streams", options.streams, "streams at once")->check(CLI::Range(1, 64));
-    app.add_option("--tokens", options.tokens, "tokens a stream and round")->check(CLI::Range(1, 400));
-    return bench::run_program(app, argc, argv, [&] { run(options); });
+    return bench::run_program(
+        "Tokens a second of one stream and of several, as a share of the roofline: the larger of bytes over measured "
+        "bandwidth and operations over measured FMA peak.\n"
+        "Make a full-size checkpoint with: gemmatrace synth --like E2B DIR",
+        argc, argv, options,
+        {{"--streams", &options.streams, "streams at once", 1, 64},
+         {"--tokens", &options.tokens, "tokens a stream and round", 1, 400}},
+        [&] { run(options); });
 }
