@@ -77,16 +77,15 @@ void CpuOps::attend_heads(Scratch& scratch, const float* q, const RowPlace& plac
     const auto offset = [&](const LayerCache::Stretch& part) {
         return static_cast<size_t>(part.row) * width + static_cast<size_t>(run.kv_head) * head_dim;
     };
-    float* memory = product_memory(scratch, run.count, spec.head_dim);
     for (const auto& part : stretches.parts) {
         float* part_scores = scores + lead + (part.first_position - first);
         if (part.count == 0) continue;
         if (cache.keys_bf16) {
             kernels_.scores_bf16(q, run.count, cache.keys_bf16.get() + offset(part), width, part.count, spec.head_dim,
-                                 part_scores, padded, round_, memory);
+                                 part_scores, padded, round_);
         } else {
             kernels_.scores_f32(q, run.count, cache.keys_f32.get() + offset(part), width, part.count, spec.head_dim,
-                                part_scores, padded, round_, memory);
+                                part_scores, padded, round_);
         }
     }
     for (size_t head = 0; head < heads; ++head) {

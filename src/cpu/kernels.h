@@ -36,11 +36,11 @@ struct Kernels {
                        int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round, float* scratch);
 
     // out[head * out_stride + key] = dot64(q row, key row) for `count` keys, key_stride elements apart, and `heads`
-    // query heads that read them, side by side; rounded to bf16 if asked. scratch: product_scratch(heads, head_dim).
+    // query heads that read them, side by side; rounded to bf16 if asked.
     void (*scores_bf16)(const float* q, int32_t heads, const uint16_t* keys, size_t key_stride, int64_t count,
-                        int32_t head_dim, float* out, size_t out_stride, bool round, float* scratch);
+                        int32_t head_dim, float* out, size_t out_stride, bool round);
     void (*scores_f32)(const float* q, int32_t heads, const float* keys, size_t key_stride, int64_t count,
-                       int32_t head_dim, float* out, size_t out_stride, bool round, float* scratch);
+                       int32_t head_dim, float* out, size_t out_stride, bool round);
 
     // Adds probabilities[head * stride + key] * value row of `count` keys to sums [heads, 4, head_dim]; the key at
     // absolute position p goes to sum p mod 4, and first_position is that of the first key.

@@ -15,8 +15,6 @@ struct Avx2 {
     static constexpr int kTileRows = 3;  // 3 x 4 sums, 3 weights and 1 activation fill the 16 registers
     static constexpr int kTileTokens = 4;
     static constexpr int kPanelRows = 12;
-    static constexpr int kSumRegisters = 2;  // 4 sums of 2 registers, and values
-    static constexpr int kSumHeads = 2;  // 4 sums each, a value and a probability
 
     static Register zero() { return _mm256_setzero_ps(); }
     static Register load(const float* values) { return load8(values); }

@@ -15,8 +15,6 @@ struct Avx512 {
     static constexpr int kTileRows = 4;  // 4 x 6 sums, 4 weights and 1 activation of 32 registers
     static constexpr int kTileTokens = 6;
     static constexpr int kPanelRows = 12;
-    static constexpr int kSumRegisters = 4;  // 4 sums of 4 registers, and values
-    static constexpr int kSumHeads = 4;  // 4 sums each, a value and a probability
 
     static Register zero() { return _mm512_setzero_ps(); }
     static Register load(const float* values) { return _mm512_loadu_ps(values); }

@@ -56,7 +56,7 @@ void linear(const float* x, size_t x_stride, int32_t tokens, const Element* weig
 
 template <typename Element>
 void scores(const float* q, int32_t heads, const Element* keys, size_t key_stride, int64_t count, int32_t head_dim,
-            float* out, size_t out_stride, bool round, float*) {
+            float* out, size_t out_stride, bool round) {
     for (int32_t head = 0; head < heads; ++head) {
         for (int64_t key = 0; key < count; ++key) {
             const float sum = dot64(q + head * head_dim, keys + key * key_stride, head_dim);

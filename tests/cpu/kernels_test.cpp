@@ -80,11 +80,11 @@ class EveryIsa : public testing::TestWithParam<Isa> {
         const size_t out_stride = static_cast<size_t>(count) + 3;
         const auto probabilities = nasty_values(out_stride * head_count, 7);
         std::vector<float> fast_out(out_stride * head_count), twin_out(fast_out.size());
-        fast().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, fast_out.data(), out_stride, true, scratch_.data());
-        twin().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, twin_out.data(), out_stride, true, scratch_.data());
+        fast().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, fast_out.data(), out_stride, true);
+        twin().scores_bf16(q.data(), heads, bits.data(), stride, count, head_dim, twin_out.data(), out_stride, true);
         expect_same_bits(fast_out, twin_out, "bf16 scores");
-        fast().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, fast_out.data(), out_stride, false, scratch_.data());
-        twin().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, twin_out.data(), out_stride, false, scratch_.data());
+        fast().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, fast_out.data(), out_stride, false);
+        twin().scores_f32(q.data(), heads, rows.data(), stride, count, head_dim, twin_out.data(), out_stride, false);
         expect_same_bits(fast_out, twin_out, "f32 scores");
         std::vector<float> fast_sums = nasty_values(static_cast<size_t>(head_dim) * 4 * head_count, 8),
                            twin_sums = fast_sums;
