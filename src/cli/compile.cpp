@@ -139,7 +139,12 @@ std::optional<trace::Bundle> bundle_to_compile(const CompileOptions& options) {
     const bool is_plain = options.ranks == defaults.ranks && options.slots == defaults.slots &&
                           options.contexts == defaults.contexts && options.chunk_tokens == defaults.chunk_tokens &&
                           options.precision == defaults.precision && !options.emits_only && !options.plans_only;
-    if (is_plain) return trace::Bundle(options.checkpoint);
+    if (is_plain) {
+        trace::Bundle bundle(options.checkpoint);
+        if (bundle.manifest().program_version == trace::kProgramVersion) return bundle;
+        throw Error(ErrorCode::mismatch, "the bundle's programs are those of another version of gemmatrace",
+                    {{"bundle", options.checkpoint.string()}}, "emit the bundle again with this version");
+    }
     throw Error(
         ErrorCode::bad_request, "this is a bundle, whose programs are what they are",
         {{"bundle", options.checkpoint.string()}},

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -313,6 +314,17 @@ class CompilerTest(Compiling):
         self.runs()
         self.must_compile(out=self.folder / "directly")
         self.assertEqual(self.runs(), [])
+        other = self.folder / "other_version"
+        shutil.copytree(emitted, other)
+        manifest = json.loads((other / "manifest.json").read_text())
+        manifest["program_version"] += 1
+        identity = dict(list(manifest.items())[: list(manifest).index("hash")])
+        text = json.dumps(identity, separators=(",", ":"), ensure_ascii=False)
+        manifest["hash"] = hashlib.sha256(text.encode()).hexdigest()
+        (other / "manifest.json").write_text(json.dumps(manifest))
+        done = self.compile(checkpoint=other, sizes=(), out=self.folder / "old")
+        self.assertEqual(done.status, 5, done.err)
+        self.assertIn("another version", done.err)
         done = self.compile(checkpoint=emitted, sizes=("--tp", 2), out=self.folder / "other")
         self.assertEqual(done.status, 2)
         self.assertIn("this is a bundle", done.err)
