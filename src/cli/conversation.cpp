@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/host_memory.h"
 #include "cli/interrupt.h"
-#include "cli/memory.h"
 
 namespace gemmatrace::cli {
 namespace {
