@@ -44,10 +44,9 @@ class Judge(unittest.TestCase):
         for name in ("elementwise", "movement1", "movement2", "movement4", "decode1", "decode2", "decode4"):
             with self.subTest(name):
                 ranks = int((self.toys / name / "ranks").read_text())
-                found, differing, count = judge_hlo.compare(self.toys / name / "module.hlo.pb", ranks,
-                                                            self.toys / name / "in", TOOL)
-                print(name, count, "instructions; not bit-equal:", {k: v for k, v in differing.items() if v})
-                self.assertEqual([(i.name, i.opcode, rank, n, worst) for i, rank, n, worst in found], [])
+                comparison = judge_hlo.compare(self.toys / name / "module.hlo.pb", ranks, self.toys / name / "in", TOOL)
+                print(name, comparison.words())
+                self.assertEqual([(i.name, i.opcode, rank, n, worst) for i, rank, n, worst in comparison.found], [])
 
     def test_results_agree_when_running_freely_and_caches_are_equal(self):
         for name in ("movement2", "decode1", "decode2", "decode4"):
@@ -84,7 +83,7 @@ class Judge(unittest.TestCase):
             value = wrong[place][1].copy()
             value.reshape(-1)[0] += 1
             wrong[place] = [ours[place][0], value]
-            found, _ = judge_hlo.disagreements(program, arguments, theirs, wrong, 2)
+            found = judge_hlo.compared(program, arguments, theirs, wrong, 2).found
             self.assertEqual([(i.name, rank) for i, rank, _, _ in found], [(wanted, 1)])
 
     def test_xla_reads_our_proto_and_our_text_as_the_same_program(self):
