@@ -77,11 +77,16 @@ class Judge(unittest.TestCase):
         theirs = judge_hlo.judge_values(program, arguments, 2)
         with tempfile.TemporaryDirectory() as folder:
             ours = judge_hlo.recomputed(toy / "module.hlo.pb", program, arguments, theirs, 2, TOOL, folder)
-        for wanted in ("stream", "scores", "qkv", "logits"):
+        in_bf16 = [i.name for i in program.computed() if i.opcode == "dot" and i.type == 11]
+        self.assertGreater(len(in_bf16), 5)
+        for wanted in ("stream", "scores", "qkv", "logits", *in_bf16):
             place = next(n for n, i in enumerate(program.computed()) if i.name == wanted)
             wrong = list(ours)
             value = wrong[place][1].copy()
-            value.reshape(-1)[0] += 1
+            if wanted in in_bf16:  # the sum was rounded once too often
+                value = value.astype(judge_hlo.ml_dtypes.bfloat16).astype(np.float32)
+            else:
+                value.reshape(-1)[0] += 1
             wrong[place] = [ours[place][0], value]
             found = judge_hlo.compared(program, arguments, theirs, wrong, 2).found
             self.assertEqual([(i.name, rank) for i, rank, _, _ in found], [(wanted, 1)])

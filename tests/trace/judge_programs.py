@@ -28,9 +28,12 @@ import numpy as np  # noqa: E402
 
 MODELS = ["demo", "e2b", "e4b", "12b", "26b-a4b", "31b"]
 SLOTS, CHUNK, BUCKETS = 3, 16, "64,128"
+# Where a family repeats, one repetition, which compiles quickly: the first layers.
+REPETITION = {"12b": 3, "26b-a4b": 2, "31b": 4}
 # In the small bucket, where a ring is read in part; in the large one past the window of 64 and the ring of 80 rows. The
 # last chunks are cut short; slots pause in the decodes.
 STEPS = ["prefill:1:20:write", "prefill:0:100:write", "copy:0:2:98:write", "decode:1:write", "decode:0,2:write"]
+SMALL_BUCKET_STEPS = ["prefill:1:20:write", "decode:1:write"]  # judged on 2 ranks; only slices have other sizes
 # A mask that is off by one shows where stale rows lie behind the end of a short slot, a window where a slot is long.
 BROKEN_STEPS = ["prefill:1:20", "trim:1:6", "prefill:1:4:break", "prefill:0:100:break", "prefill:2:6", "trim:2:3",
                 "decode:0,2:break"]
@@ -55,23 +58,24 @@ def decided(logits, precision, cap):
 
 
 def with_layers(checkpoint, folder, count):
-    """The checkpoint, of one file, as if it ended after its first layers."""
+    """The checkpoint, without per-layer inputs, as if it ended after its first layers."""
     folder.mkdir()
     config = json.loads((checkpoint / "config.json").read_text())
     text = config.get("text_config", config)
     text["num_hidden_layers"] = count
     text["layer_types"] = text["layer_types"][:count]
     (folder / "config.json").write_text(json.dumps(config))
-    data = (checkpoint / "model.safetensors").read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
     tensors, kept = {}, b""
-    for name, tensor in json.loads(data[8:begin]).items():
-        layer = re.search(r"\blayers\.(\d+)\.", name)
-        if name == "__metadata__" or (layer and int(layer[1]) >= count):
-            continue
-        first, end = tensor["data_offsets"]
-        tensors[name] = tensor | {"data_offsets": [len(kept), len(kept) + end - first]}
-        kept += data[begin + first:begin + end]
+    for path in sorted(checkpoint.glob("*.safetensors")):
+        data = path.read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        for name, tensor in json.loads(data[8:begin]).items():
+            layer = re.search(r"\blayers\.(\d+)\.", name)
+            if name == "__metadata__" or (layer and int(layer[1]) >= count):
+                continue
+            first, end = tensor["data_offsets"]
+            tensors[name] = tensor | {"data_offsets": [len(kept), len(kept) + end - first]}
+            kept += data[begin + first:begin + end]
     header = json.dumps(tensors).encode()
     header += b" " * (-len(header) % 8)
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + kept)
@@ -224,10 +228,12 @@ class Judge:
         for column, value in figures.items():
             row[column] = max(value, row.get(column, 0.0))
 
-    def model(self, model, ranks, precision, is_lock_step, layers=None):
+    def model(self, model, ranks, precision):
         cap = soft_cap(model)
+        layers = None if self.options.all_layers else REPETITION.get(model)
+        steps = [step.removesuffix(":write") if ranks != 2 and step in SMALL_BUCKET_STEPS else step for step in STEPS]
         with tempfile.TemporaryDirectory() as folder:
-            for execution in self.written(folder, model, ranks, precision, STEPS, layers):
+            for execution in self.written(folder, model, ranks, precision, steps, layers):
                 if execution.kind not in self.options.steps:
                     continue
                 self.programs += 1
@@ -238,7 +244,7 @@ class Judge:
                     self.keep(key, figures)
                     words = ", ".join(f"{column} {value:.1g}" for column, value in figures.items())
                     self.report(f"{title} free", faults, words, start)
-                if is_lock_step:
+                if self.options.lock_step == "with":
                     start = time.monotonic()
                     faults, figures, words = lock_step_faults(execution)
                     self.keep(key, figures)
@@ -290,13 +296,14 @@ def main():
     parser.add_argument("--precisions", default=["bf16", "fp32"], type=lambda text: text.split(","))
     parser.add_argument("--free", default="with", choices=["with", "without"], help="whole programs")
     parser.add_argument("--lock-step", default="with", choices=["with", "without"], help="each instruction")
+    parser.add_argument("--all-layers", action="store_true", help="of 12b, 26b-a4b and 31b too, not one repetition")
     parser.add_argument("--broken", default="with", choices=["with", "without", "only"], help="programs with faults")
     judge = Judge(parser.parse_args())
     options = judge.options
     start = time.monotonic()
     if options.short:
         options.steps = ["decode", "copy"]
-        judge.model("12b", 2, "bf16", True, layers=3)
+        judge.model("12b", 2, "bf16")
         judge.broken("12b", 1, ["decode"], {"mask"})
         judge.all_planted({"mask"}, ["decode"])
     else:
@@ -308,7 +315,7 @@ def main():
         for model in options.models if options.broken != "only" else []:
             for ranks in options.ranks:
                 for precision in options.precisions:
-                    judge.model(model, ranks, precision, options.lock_step == "with")
+                    judge.model(model, ranks, precision)
     judge.table()
     for fault in judge.faults:
         print(fault)
