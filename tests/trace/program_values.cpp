@@ -5,9 +5,9 @@
 // A model on the simulator takes the steps; PRECISION is bf16 or fp32, the last bucket is the context. A step is
 //   prefill:SLOT:TOKENS      decode:SLOT,SLOT,...      copy:FROM:TO:LENGTH      trim:SLOT:LENGTH
 // and, where :write or :break is added, the last program that it ran is written to OUT/NUMBER-KIND: module.hlo.pb,
-// ranks, in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too) and cpu/ROW.bin, the logits of the CPU's own forward
-// pass for each row that has a token; with :break also broken-FAULT.hlo.pb, the program with a fault planted. NUMBER
-// counts from 0 what is written. tests/trace/judge_programs.py has it judged.
+// ranks, in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too) and cpu/ROW.bin, the logits of the CPU's own
+// forward pass for each row that has a token; with :break also broken-FAULT.hlo.pb, the program with a fault planted.
+// NUMBER counts from 0 what is written. tests/trace/judge_programs.py has it judged.
 #include <charconv>
 #include <filesystem>
 #include <string_view>
