@@ -33,12 +33,14 @@ inline void redirect_users(hlo::Module& module, int32_t from, int32_t to) {
     }
 }
 
-// The softmax subtracts the scores from the largest.
+// The first rotation joins the halves of its heads in the wrong order.
 inline bool swap_operands(hlo::Module& module) {
-    for (hlo::Instruction& instruction : module.computations.back().instructions) {
-        const bool is_here = instruction.opcode == hlo::Opcode::subtract &&
-                             instruction.shape.type == hlo::ElementType::f32 && instruction.shape.dimensions.size() > 2;
-        if (!is_here) continue;
+    auto& instructions = module.computations.back().instructions;
+    for (hlo::Instruction& instruction : instructions) {
+        if (instruction.opcode != hlo::Opcode::concatenate || instruction.operands.size() != 2) continue;
+        const auto& first = instructions[static_cast<size_t>(instruction.operands[0])].shape;
+        const auto& second = instructions[static_cast<size_t>(instruction.operands[1])].shape;
+        if (first != second || first.dimensions.size() != 3) continue;
         std::swap(instruction.operands[0], instruction.operands[1]);
         return true;
     }

@@ -1,16 +1,18 @@
 // Writes programs of a checkpoint with what they were given and what our evaluator made of it, for the judge.
 //
-//   program_values DIRECTORY OUT RANKS PRECISION SLOTS CHUNK CONTEXT STEP...
+//   program_values DIRECTORY OUT RANKS PRECISION SLOTS CHUNK BUCKET,BUCKET,... STEP...
 //
-// A model on the simulator takes the steps; PRECISION is bf16 or fp32, CONTEXT its one bucket. A step is
-//   prefill:SLOT:TOKENS      decode:SLOT,SLOT,...      copy:FROM:TO:LENGTH
-// and, where :write or :break is added, the last program that it ran is written to OUT/NUMBER-NAME: module.hlo.pb,
-// ranks, in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too); with :break also broken-FAULT.hlo.pb, the program
-// with a fault planted. NUMBER counts from 0 what is written. tests/trace/judge_programs.py has it judged.
+// A model on the simulator takes the steps; PRECISION is bf16 or fp32, the last bucket is the context. A step is
+//   prefill:SLOT:TOKENS      decode:SLOT,SLOT,...      copy:FROM:TO:LENGTH      trim:SLOT:LENGTH
+// and, where :write or :break is added, the last program that it ran is written to OUT/NUMBER-KIND: module.hlo.pb,
+// ranks, in/rankR/PARAMETER.bin, ours/rankR/RESULT.bin (caches too) and cpu/ROW.bin, the logits of the CPU's own
+// forward pass for each row that has a token; with :break also broken-FAULT.hlo.pb, the program with a fault planted.
+// NUMBER counts from 0 what is written. tests/trace/judge_programs.py has it judged.
 #include <charconv>
 #include <filesystem>
 #include <string_view>
 
+#include "cpu/runner.h"
 #include "hlo/value_files.h"
 #include "trace/device_model.h"
 #include "trace/planted_faults.h"
@@ -131,47 +133,102 @@ class Ids {
     int32_t next_ = 0;
 };
 
-void take_step(DeviceModel& model, Ids& ids, const std::vector<std::string_view>& words) {
-    if (words[0] == "prefill") {
-        model.prefill(number_of(words.at(1)), ids.next(static_cast<size_t>(number_of(words.at(2)))));
-    } else if (words[0] == "decode") {
-        std::vector<int32_t> slots;
-        for (const std::string_view slot : parts_of(words.at(1), ',')) slots.push_back(number_of(slot));
-        model.decode(slots, ids.next(slots.size()));
-    } else if (words[0] == "copy") {
-        model.copy_prefix(number_of(words.at(1)), number_of(words.at(2)), number_of(words.at(3)));
-    } else {
-        throw Error(ErrorCode::bad_request, fmt::format("{} is no step", words[0]), {}, kRemedy);
+// The model on the simulator, and beside it the tokens of each slot.
+class Session {
+  public:
+    Session(const fs::path& directory, const DeviceModelOptions& options) : directory_(directory), options_(options) {
+        const int32_t ranks = options.geometry.ranks;
+        auto recording = std::make_unique<RecordingDevice>(make_sim_device(ranks, 2));
+        device_ = recording.get();
+        model_ = std::make_unique<DeviceModel>(std::move(recording), directory, options);
+        tokens_.resize(static_cast<size_t>(options.geometry.slots));
     }
-}
+
+    RecordingDevice& device() { return *device_; }
+
+    void take_step(const std::vector<std::string_view>& words) {
+        const auto number = [&](size_t word) { return number_of(words.at(word)); };
+        rows_.clear();
+        if (words[0] == "prefill") {
+            const auto ids = ids_.next(static_cast<size_t>(number(2)));
+            model_->prefill(number(1), ids);
+            tokens(number(1)).insert(tokens(number(1)).end(), ids.begin(), ids.end());
+            rows_[0] = number(1);
+        } else if (words[0] == "decode") {
+            std::vector<int32_t> slots;
+            for (const std::string_view slot : parts_of(words.at(1), ',')) slots.push_back(number_of(slot));
+            const auto ids = ids_.next(slots.size());
+            model_->decode(slots, ids);
+            for (size_t index = 0; index < slots.size(); ++index) {
+                tokens(slots[index]).push_back(ids[index]);
+                rows_[slots[index]] = slots[index];
+            }
+        } else if (words[0] == "copy") {
+            model_->copy_prefix(number(1), number(2), number(3));
+            tokens(number(2)) = tokens(number(1));
+            tokens(number(2)).resize(static_cast<size_t>(number(3)));
+        } else if (words[0] == "trim") {
+            model_->trim(number(1), number(2));
+            tokens(number(1)).resize(static_cast<size_t>(number(2)));
+        } else {
+            throw Error(ErrorCode::bad_request, fmt::format("{} is no step", words[0]), {}, kRemedy);
+        }
+    }
+
+    // Logits after the last step by the CPU backend, which computes each slot anew from all of its tokens.
+    void write_reference(const fs::path& folder) {
+        if (!reference_) {
+            cpu::RunnerOptions options;
+            options.precision = options_.geometry.precision;
+            options.threads = 1;
+            reference_ = std::make_unique<cpu::Runner>(directory_, options);
+        }
+        for (const auto& [row, slot] : rows_) {
+            cpu::Slot fresh = reference_->new_slot(options_.geometry.context_tokens);
+            const auto logits = reference_->extend(fresh, tokens(slot));
+            hlo::testing::write_bytes(folder / fmt::format("{}.bin", row), std::as_bytes(logits));
+        }
+    }
+
+  private:
+    std::vector<int32_t>& tokens(int32_t slot) { return tokens_.at(static_cast<size_t>(slot)); }
+
+    fs::path directory_;
+    DeviceModelOptions options_;
+    std::unique_ptr<DeviceModel> model_;
+    RecordingDevice* device_;
+    std::unique_ptr<cpu::Runner> reference_;
+    Ids ids_;
+    std::vector<std::vector<int32_t>> tokens_;
+    std::map<int32_t, int32_t> rows_;  // of the last step's logits, and their slots
+};
 
 int main_of(const std::vector<std::string>& words) {
     if (words.size() < 8) {
-        fmt::print(stderr, "usage: program_values DIRECTORY OUT RANKS PRECISION SLOTS CHUNK CONTEXT STEP...\n");
+        fmt::print(stderr, "usage: program_values DIRECTORY OUT RANKS PRECISION SLOTS CHUNK BUCKET,... STEP...\n");
         return 2;
     }
     const int32_t ranks = number_of(words[2]);
     const auto precision = words[3] == "fp32" ? model::Precision::fp32 : model::Precision::bf16;
     DeviceModelOptions options;
-    options.geometry = {ranks, number_of(words[4]), number_of(words[6]), number_of(words[5]), precision};
-    options.buckets = {options.geometry.context_tokens};
-    auto recording = std::make_unique<RecordingDevice>(make_sim_device(ranks, 2));
-    RecordingDevice& device = *recording;
-    DeviceModel model(std::move(recording), words[0], options);
-    Ids ids;
+    for (const std::string_view bucket : parts_of(words[6], ',')) options.buckets.push_back(number_of(bucket));
+    options.geometry = {ranks, number_of(words[4]), options.buckets.back(), number_of(words[5]), precision};
+    Session session(words[0], options);
     int32_t number = 0;
     for (size_t step = 7; step < words.size(); ++step) {
         auto step_words = parts_of(words[step], ':');
         const bool is_broken = step_words.back() == "break";
         const bool is_written = is_broken || step_words.back() == "write";
         const fs::path folder = fs::path(words[1]) / fmt::format("{}-{}", number, step_words[0]);
-        device.record_into(is_written ? folder : fs::path());
-        take_step(model, ids, step_words);
+        session.device().record_into(is_written ? folder : fs::path());
+        session.take_step(step_words);
         if (!is_written) continue;
         ++number;
-        hlo::testing::write_program(folder, device.last_program(), ranks);
+        const hlo::Module& program = session.device().last_program();
+        hlo::testing::write_program(folder, program, ranks);
+        session.write_reference(folder / "cpu");
         if (!is_broken) continue;
-        for (const auto& [fault, module] : testing::broken_programs(device.last_program(), ranks)) {
+        for (const auto& [fault, module] : testing::broken_programs(program, ranks)) {
             hlo::testing::write_text(folder / fmt::format("broken-{}.hlo.pb", fault), hlo::write_proto(module));
         }
     }
