@@ -54,8 +54,8 @@ std::vector<int32_t> ids_to_count(const Service& service, const RequestFields& f
 
 }  // namespace
 
-void answer_chat(const RouteContext& context) {
-    ChatRequest chat = parse_chat_request(context.service, context.body());
+void answer_chat(const RouteContext& context, const ordered_json& body) {
+    ChatRequest chat = parse_chat_request(context.service, body);
     const auto reply = make_chat_reply(context.service, chat, context.request.id, context.writer, context.on_outcome);
     run_generation(context, std::move(chat.job), reply);
 }

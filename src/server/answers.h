@@ -1,13 +1,14 @@
 // What each route of the API does with a request. All throw the errors that the client is told.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 #include "server/routes.h"
 
 namespace gemmatrace::server {
 
-void answer_chat(const RouteContext& context);
+void answer_chat(const RouteContext& context, const nlohmann::ordered_json& body);
 // The chat page.
 void answer_page(const RouteContext& context);
 void answer_models(const RouteContext& context);

@@ -301,8 +301,8 @@ class ShiftedSink : public ReplySink {
 
 }  // namespace
 
-void answer_completions(const RouteContext& context) {
-    CompletionRequest request = parse_completion_request(context.service, context.body());
+void answer_completions(const RouteContext& context, const ordered_json& body) {
+    CompletionRequest request = parse_completion_request(context.service, body);
     const auto reply = std::make_shared<CompletionReply>(context, request);
     std::vector<std::shared_ptr<Generation>> generations;
     try {

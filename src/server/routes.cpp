@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "server/answers.h"
 #include "server/api_error.h"
 #include "server/completions.h"
+#include "server/invocations.h"
 #include "server/messages_answers.h"
 #include "server/responses_answers.h"
 
@@ -156,9 +158,14 @@ const std::vector<Routes::Route>& Routes::table() {
     const auto plain = [](auto answer) { return answer; };
     static const std::vector<Route> routes = {
         {"POST", "/v1/chat/completions", true, true,
-         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_chat(context); })},
-        {"POST", "/v1/completions", true, true,
-         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_completions(context); })},
+         plain([](const Routes&, const RouteContext& context, std::string_view) {
+             answer_chat(context, context.body());
+         })},
+        {"POST", "/v1/completions", true, true, plain([](const Routes&, const RouteContext& context, std::string_view) {
+             answer_completions(context, context.body());
+         })},
+        {"POST", "/invocations", true, true,
+         plain([](const Routes&, const RouteContext& context, std::string_view) { answer_invocation(context); })},
         {"POST", "/v1/messages", true, true,
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_messages(context); })},
         {"POST", "/v1/messages/count_tokens", false, false,
@@ -185,6 +192,7 @@ const std::vector<Routes::Route>& Routes::table() {
          plain([](const Routes&, const RouteContext& context, std::string_view) { answer_page(context); })},
         {"GET", "/health", false, false, health},
         {"GET", "/ready", false, false, ready},
+        {"GET", "/ping", false, false, ready},
         {"GET", "/live", false, false, live},
         {"GET", "/metrics", false, false, metrics_page},
     };
@@ -194,7 +202,8 @@ const std::vector<Routes::Route>& Routes::table() {
 void Routes::check_key(const HttpRequest& request) const {
     if (options_.api_keys.empty()) return;
     const std::string& path = request.path;
-    const bool is_health = path == "/health" || path == "/ready" || path == "/live" || path == "/metrics";
+    static constexpr std::array<std::string_view, 5> kHealthPaths = {"/health", "/ready", "/ping", "/live", "/metrics"};
+    const bool is_health = std::ranges::find(kHealthPaths, path) != kHealthPaths.end();
     if ((is_health && options_.is_health_open) || (path == "/" && options_.is_page_open)) return;
     const std::string_view key = offered_key(request);
     bool is_known = false;

@@ -17,7 +17,7 @@ namespace gemmatrace::server {
 
 struct RouteOptions {
     std::vector<std::string> api_keys;  // none: everybody may ask
-    bool is_health_open = true;         // /health, /live, /ready and /metrics ask for no key
+    bool is_health_open = true;         // /health, /live, /ready, /ping and /metrics ask for no key
     bool is_page_open = true;           // nor does the page
 };
 

@@ -1,10 +1,11 @@
 """What the routes answer, and that it is the same streamed or whole, alone or in company."""
 
 import json
+import re
 import threading
 import unittest
 
-from support import FRANCE, Server, events
+from support import FRANCE, ROOT, Server, events
 
 ANSWER = "The capital of France is Paris."
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": {
@@ -272,6 +273,31 @@ class ApiTest(unittest.TestCase):
         count = self.server.request("POST", "/tokenize", {"messages": [{"role": "user", "content": FRANCE}]}).json()["count"]
         self.assertEqual(count, self.ask()["usage"]["prompt_tokens"])
         self.assertGreater(self.server.metric("gemmatrace_generation_tokens_total"), 0)
+
+    def test_sagemaker_finds_its_two_routes(self):
+        self.assertEqual(self.server.request("GET", "/ping").status, 200)
+        chat = {"messages": [{"role": "user", "content": FRANCE}]}
+        answer = self.server.request("POST", "/invocations", chat).json()
+        self.assertEqual((answer["object"], answer["choices"][0]["message"]["content"]), ("chat.completion", ANSWER))
+        stream = events(self.server.request("POST", "/invocations", {**chat, "stream": True}).body)
+        self.assertEqual(joined(stream)[0]["content"], ANSWER)
+        raw = {"prompt": "The capital of France is", "max_tokens": 2, "temperature": 0}
+        answer = self.server.request("POST", "/invocations", raw).json()
+        whole = self.server.request("POST", "/v1/completions", raw).json()
+        self.assertEqual((answer["object"], answer["choices"]), ("text_completion", whole["choices"]))
+        self.refuse("messages", path="/invocations", input=FRANCE)
+        self.refuse("prompt", path="/invocations", **chat, **raw)
+        self.refuse("messages[0].role", path="/invocations", messages=[{"role": "robot", "content": "x"}])
+        self.assertIn('route="/invocations"', self.server.request("GET", "/metrics").body.decode())
+
+    def test_what_the_docs_tell_operators_to_watch_exists(self):
+        page = self.server.request("GET", "/metrics").body.decode()
+        exist = set(re.findall(r"^# TYPE (gemmatrace_\w+) ", page, re.MULTILINE))
+        named = re.findall(r"\bgemmatrace_\w+", (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8"))
+        self.assertGreater(len(named), 5)
+        ends = ("_bucket", "_sum", "_count")
+        self.assertEqual([name for name in named if name not in exist and
+                          not (name.endswith(ends) and name.rsplit("_", 1)[0] in exist)], [])
 
     def test_the_page_is_served_with_its_policy(self):
         page = self.server.request("GET", "/")

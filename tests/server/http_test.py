@@ -156,7 +156,7 @@ class HttpTest(unittest.TestCase):
 class KeyTest(unittest.TestCase):
     def test_keys_are_asked_for_where_they_should(self):
         with Server("--api-key", "first", "--api-key", "second", "--access-log", "off") as server:
-            for path in ("/health", "/live", "/metrics", "/"):
+            for path in ("/health", "/live", "/ping", "/metrics", "/"):
                 self.assertEqual(server.request("GET", path).status, 200, path)
             refused = server.chat()
             self.assertEqual((refused.status, refused.json()["error"]["code"]), (401, "invalid_api_key"))
