@@ -10,7 +10,7 @@ say() { printf '%s\n' "$*" >&2; }
 build_packages='g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev
 libboost-dev prometheus-cpp-dev pkg-config'
 build_packages="$build_packages libcurl4-openssl-dev libssl-dev" # the command pull
-build_packages="$build_packages protobuf-compiler libprotobuf-dev" # programs for the accelerator
+build_packages="$build_packages protobuf-compiler libprotobuf-dev zlib1g-dev" # programs for the accelerator
 test_packages='python3 python3-venv git shellcheck'
 
 case ${1:-} in
