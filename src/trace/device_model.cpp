@@ -217,7 +217,8 @@ void DeviceModel::write_s32(ProgramKind program_kind, const char* name, std::spa
 
 void DeviceModel::write_inputs(ProgramKind program_kind, std::span<const int32_t> ids,
                                std::span<const int64_t> positions) {
-    inputs_.build(ids, positions, step_);
+    if (!std::ranges::equal(step_.positions, positions)) inputs_.build_angles(positions, step_);
+    inputs_.build_rows(ids, step_);
     write_values(program_kind, kEmbeddings, step_.embeddings);
     write_values(program_kind, kPerLayerRows, step_.per_layer_rows);
     write_values(program_kind, kSlidingCosines, step_.sliding_cosines);
@@ -283,6 +284,9 @@ std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::
     for (const int32_t slot : slots) model::check_room(length(slot), 1, options_.geometry.context_tokens);
     const int64_t cached = write_decode(slots, ids);
     device_->start(program_for(ProgramKind::decode, cached));
+    // Meanwhile what is known of the step that mostly follows: where it will be.
+    for (const int32_t slot : slots) ++positions_[static_cast<size_t>(slot)];
+    inputs_.build_angles(positions_, step_);
     device_->wait();
     for (size_t index = 0; index < slots.size(); ++index) {
         Slot& slot = at(slots[index]);

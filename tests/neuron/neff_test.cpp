@@ -8,6 +8,7 @@ namespace gemmatrace::neuron {
 namespace {
 
 using standin::gzip;
+using standin::with_neff_header;
 using standin::NeffContent;
 using standin::write_neff;
 using testing::expect_error;

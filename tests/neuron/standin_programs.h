@@ -16,8 +16,8 @@
 
 namespace gemmatrace::neuron::testing {
 
-// rows: row numbers written so far; x f32[4] goes into row `row` of the cache f32[8,4], and out comes the sum over the
-// ranks of x times (1 + rank), plus the sum of the cache's columns as it was.
+// x f32[4] goes into row `row` of the cache kv f32[8,4]; out comes the sum over the ranks of x times (1 + rank), plus the
+// sums of the cache's columns as it was.
 inline hlo::Module step_module(int32_t ranks, const std::string& name = "step") {
     using enum hlo::ElementType;
     hlo::Builder b(name, ranks);
@@ -67,7 +67,6 @@ class StandinRuntime {
         for (const char* name : {"FAULTS", "VERSION", "COUNT", "BYTES", "CORES"}) {
             ::unsetenv((std::string("GEMMATRACE_STANDIN_NRT_") + name).c_str());
         }
-        for (const char* name : {"NEURON_RT_VISIBLE_CORES", "NEURON_LOGICAL_NC_CONFIG"}) ::unsetenv(name);
     }
     void set(const std::string& name, const std::string& value) { ::setenv(name.c_str(), value.c_str(), 1); }
     void plant(const std::string& faults) { set("GEMMATRACE_STANDIN_NRT_FAULTS", faults); }
@@ -77,7 +76,9 @@ class StandinRuntime {
     gemmatrace::testing::TemporaryFolder folder_;
 };
 
+// A process has one device; the one before in this process has left its cores in the environment.
 inline NeuronOptions standin_options() {
+    ::unsetenv("NEURON_RT_VISIBLE_CORES");
     NeuronOptions options;
     options.timeout_seconds = 60.0;
     options.neff_of = [](const std::string& program) { return source_of("", program); };

@@ -100,8 +100,9 @@ Status load(const char* call, const void* neff, size_t size, int32_t core, int32
 
 // The real one copies a buffer that lies on the stack: a small stack ends here.
 __attribute__((noinline)) void use_stack() {
-    volatile char buffer[kStackUsed];
-    for (size_t at = kStackUsed; at > 4096; at -= 4096) buffer[at - 1] = 0;  // from the top, into the guard page
+    char buffer[kStackUsed];
+    volatile char* bytes = buffer;
+    for (size_t at = kStackUsed; at > 4096; at -= 4096) bytes[at - 1] = 0;  // from the top, into the guard page
 }
 
 }  // namespace
