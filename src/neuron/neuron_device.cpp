@@ -53,7 +53,7 @@ struct LoadedProgram {
     std::string name;
     bool has_collectives = false;
     std::vector<Binding> inputs, outputs;
-    std::vector<abi::Model*> models;       // by rank, as the sets
+    std::vector<abi::Model*> models;  // by rank, as the sets
     std::vector<abi::TensorSet*> input_sets, output_sets;
 };
 
@@ -111,7 +111,7 @@ class NeuronDevice : public trace::Device {
 
     NeuronOptions options_;
     std::atomic<int32_t> core_count_{kFirstCoreCount};
-    uint64_t allocated_bytes_ = 0;         // of one rank
+    uint64_t allocated_bytes_ = 0;  // of one rank
     std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
     std::vector<std::unique_ptr<LoadedProgram>> programs_;
     NrtRuntime runtime_;
@@ -137,8 +137,9 @@ void NeuronDevice::send_writes(RankTurn& turn) {
     turn.says("nrt_tensor_write");
     for (const auto& [buffer, offset, begin_at, bytes] : queue.pieces) {
         const DeviceBuffer& target = at(buffer);
-        runtime_.check(turn, "nrt_tensor_write", target.name,
-                       runtime_.call().nrt_tensor_write(target.tensors[rank], queue.bytes.data() + begin_at, offset, bytes));
+        runtime_.check(
+            turn, "nrt_tensor_write", target.name,
+            runtime_.call().nrt_tensor_write(target.tensors[rank], queue.bytes.data() + begin_at, offset, bytes));
     }
 }
 
@@ -187,8 +188,8 @@ void NeuronDevice::allocate_on(RankTurn& turn, DeviceBuffer& buffer) {
     turn.says("nrt_tensor_allocate");
     abi::Tensor*& tensor = buffer.tensors[static_cast<size_t>(turn.rank())];
     check_memory(turn, "nrt_tensor_allocate", buffer.name,
-                 runtime_.call().nrt_tensor_allocate(abi::kPlacementDevice, turn.rank(), buffer.bytes, buffer.name.c_str(),
-                                                     &tensor));
+                 runtime_.call().nrt_tensor_allocate(abi::kPlacementDevice, turn.rank(), buffer.bytes,
+                                                     buffer.name.c_str(), &tensor));
     clear(turn, buffer);
 }
 
@@ -205,7 +206,8 @@ void NeuronDevice::clear(RankTurn& turn, const DeviceBuffer& buffer) {
     const std::vector<std::byte> zeros(std::min(buffer.bytes, kSentTogether));
     for (size_t offset = 0; offset < buffer.bytes; offset += zeros.size()) {
         const size_t bytes = std::min(zeros.size(), buffer.bytes - offset);
-        runtime_.check(turn, "nrt_tensor_write", buffer.name, call.nrt_tensor_write(tensor, zeros.data(), offset, bytes));
+        runtime_.check(turn, "nrt_tensor_write", buffer.name,
+                       call.nrt_tensor_write(tensor, zeros.data(), offset, bytes));
     }
 }
 
@@ -310,7 +312,8 @@ void NeuronDevice::check_loaded(RankTurn& turn, const LoadedProgram& program) {
         if (found == bindings.end())
             fault = fmt::format("the runtime has a tensor {} that the program has not", name);
         else if (at(found->buffer).bytes != info.size)
-            fault = fmt::format("the runtime gives {} {} bytes, the program {}", name, info.size, at(found->buffer).bytes);
+            fault =
+                fmt::format("the runtime gives {} {} bytes, the program {}", name, info.size, at(found->buffer).bytes);
     }
     call.nrt_free_model_tensor_info(infos);
     if (!fault.empty()) {
@@ -341,8 +344,9 @@ void NeuronDevice::start(Program program) {
         if (!turn.meet()) return;  // another rank could not write its inputs
         turn.says("nrt_execute");
         const auto rank = static_cast<size_t>(turn.rank());
-        runtime_.check(turn, "nrt_execute", loaded.name,
-                       runtime_.call().nrt_execute(loaded.models[rank], loaded.input_sets[rank], loaded.output_sets[rank]));
+        runtime_.check(
+            turn, "nrt_execute", loaded.name,
+            runtime_.call().nrt_execute(loaded.models[rank], loaded.input_sets[rank], loaded.output_sets[rank]));
     });
 }
 

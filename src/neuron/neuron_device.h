@@ -35,12 +35,13 @@ struct NeuronOptions {
     Watchdog::End end = end_process;
 };
 
-// Opens the runtime, takes the cores and makes them ready. One at a time in a process, which is a rule of the runtime's.
-// Throws Error(not_found) and Error(mismatch) as NrtLibrary::open does, Error(unsupported) for a machine without such
-// cores or with too few, Error(device) with the holder's process id when the cores are taken.
+// Opens the runtime, takes the cores and makes them ready. One at a time in a process, which is a rule of the
+// runtime's. Throws Error(not_found) and Error(mismatch) as NrtLibrary::open does, Error(unsupported) for a machine
+// without such cores or with too few, Error(device) with the holder's process id when the cores are taken.
 //
-// The runtime is called on threads of the ranks, which have the stack that it needs. A status after which the core's memory cannot be trusted
-// abandons the device: the call throws, as do all later ones, and a moment later the watchdog ends the process.
+// The runtime is called on threads of the ranks, which have the stack that it needs. A status after which the core's
+// memory cannot be trusted abandons the device: the call throws, as do all later ones, and a moment later the watchdog
+// ends the process.
 std::unique_ptr<trace::Device> make_neuron_device(int32_t ranks, NeuronOptions options);
 
 // Why make_neuron_device would not work here for so many ranks on the cores of the option, or nothing. Takes no core.

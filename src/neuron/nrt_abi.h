@@ -1,5 +1,5 @@
-// The parts of libnrt's binary interface that we use: structs, numbers and signatures, declared by us because the library
-// is opened at run time and its headers are never included.
+// The parts of libnrt's binary interface that we use: structs, numbers and signatures, declared by us because the
+// library is opened at run time and its headers are never included.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ inline constexpr Status kFailure = 1;
 inline constexpr Status kInvalid = 2;
 inline constexpr Status kResource = 4;
 
-struct Model;      // incomplete: a handle
-struct Tensor;     // incomplete: a handle
+struct Model;   // incomplete: a handle
+struct Tensor;  // incomplete: a handle
 using TensorSet = void;
 
 inline constexpr int32_t kFrameworkNone = 1;

@@ -39,8 +39,8 @@ struct CoreHolder {
     bool operator==(const CoreHolder&) const = default;
 };
 
-// Other processes that use the machine's accelerators: what `neuron-ls -j` prints, where that program is, and whose open
-// files are its device nodes. Those of other users are only seen by root.
+// Other processes that use the machine's accelerators: what `neuron-ls -j` prints, where that program is, and whose
+// open files are its device nodes. Those of other users are only seen by root.
 std::vector<CoreHolder> find_core_holders();
 
 // The parts of it. Text that is no such output has no holders.

@@ -36,9 +36,10 @@ OpenedLibrary open_first() {
         if (handle != nullptr) return {handle, path};
         faults += (faults.empty() ? "" : "; ") + load_fault();
     }
-    throw Error(ErrorCode::not_found, "the Neuron runtime cannot be opened", {{"library", paths.front()}, {"reason", faults}},
-                is_chosen ? fmt::format("let {} name a libnrt.so.1, or unset it", kLibraryVariable)
-                          : fmt::format("install aws-neuronx-runtime-lib, or name the library in {}", kLibraryVariable));
+    throw Error(
+        ErrorCode::not_found, "the Neuron runtime cannot be opened", {{"library", paths.front()}, {"reason", faults}},
+        is_chosen ? fmt::format("let {} name a libnrt.so.1, or unset it", kLibraryVariable)
+                  : fmt::format("install aws-neuronx-runtime-lib, or name the library in {}", kLibraryVariable));
 }
 
 // Looks functions up and notes what is not there.
@@ -116,8 +117,8 @@ std::string NrtLibrary::version_text() const {
 }
 
 uint32_t NrtLibrary::core_count() const {
-    const auto count_cores =
-        functions_.nrt_get_total_vnc_count != nullptr ? functions_.nrt_get_total_vnc_count : functions_.nrt_get_total_nc_count;
+    const auto count_cores = functions_.nrt_get_total_vnc_count != nullptr ? functions_.nrt_get_total_vnc_count
+                                                                           : functions_.nrt_get_total_nc_count;
     if (count_cores == nullptr) {
         throw Error(ErrorCode::mismatch, "the Neuron runtime cannot count its cores", {{"library", path_}},
                     "reinstall aws-neuronx-runtime-lib");

@@ -12,7 +12,7 @@
 namespace gemmatrace::neuron {
 namespace {
 
-constexpr double kAnswerSeconds = 2.0;  // for those who wait for an answer, before the process ends
+constexpr double kAnswerSeconds = 2.0;        // for those who wait for an answer, before the process ends
 constexpr uint64_t kClosesAfterFailure = 31;  // runtime 2.31: before it, nrt_close after a failed execution freed twice
 
 void require_family(const NrtLibrary& library) {

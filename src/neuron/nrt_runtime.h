@@ -32,8 +32,8 @@ class NrtRuntime {
     const abi::Functions& call() const { return library_.call(); }
     const CoreRange& cores() const { return cores_; }
 
-    // Begins a round after waiting for the one before. what: for messages; patience: how many times as long as a step it
-    // may take. Throws what the round before met, or the reason when the runtime was abandoned.
+    // Begins a round after waiting for the one before. what: for messages; patience: how many times as long as a step
+    // it may take. Throws what the round before met, or the reason when the runtime was abandoned.
     void begin(const std::string& what, double patience, Command command);
     // Waits for the round. A fault after which the cores cannot be trusted abandons the runtime.
     void finish();

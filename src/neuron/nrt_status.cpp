@@ -10,12 +10,13 @@ namespace {
 
 constexpr const char* kReport = "please report this with the command that led to it";
 constexpr const char* kReadLog = "start again with NEURON_RT_LOG_LEVEL=INFO and read what the runtime says";
-constexpr const char* kReset = "start again with NEURON_RT_RESET_CORES=1; when it comes back, stop and start the instance";
+constexpr const char* kReset =
+    "start again with NEURON_RT_RESET_CORES=1; when it comes back, stop and start the instance";
 constexpr const char* kHardware =
     "start again; when it comes back, stop and start the instance, which moves it to other hardware";
 
-constexpr StatusMeaning kUnknown{-1, "UNKNOWN", "a status that this program does not know", kReadLog,
-                                 ErrorCode::device, false};
+constexpr StatusMeaning kUnknown{-1,       "UNKNOWN",         "a status that this program does not know",
+                                 kReadLog, ErrorCode::device, false};
 
 constexpr StatusMeaning kMeanings[] = {
     {0, "SUCCESS", "it succeeded", "", ErrorCode::device, false},
@@ -47,8 +48,8 @@ constexpr StatusMeaning kMeanings[] = {
     {1003, "EXEC_COMPLETED_WITH_NUM_ERR", "the results hold numbers that are none",
      "check the checkpoint with `gemmatrace inspect`, and compare with --device cpu", ErrorCode::device, true},
     {1004, "EXEC_COMPLETED_WITH_ERR", "a logical or parity error while it ran", kHardware, ErrorCode::device, true},
-    {1005, "EXEC_NC_BUSY", "another model or process uses the core",
-     "stop the process that holds it (`neuron-ls`)", ErrorCode::device, false},
+    {1005, "EXEC_NC_BUSY", "another model or process uses the core", "stop the process that holds it (`neuron-ls`)",
+     ErrorCode::device, false},
     {1006, "EXEC_OOB", "an index was out of range, so the results are garbage",
      "the compiled program is wrong: report it with the compiler's version, and use another release or --device cpu",
      ErrorCode::device, true},
@@ -80,7 +81,7 @@ Error error_of(const Call& call, int32_t status) {
     const StatusMeaning& meaning = meaning_of(status);
     Error::Context context = {{"call", call.function}, {"rank", std::to_string(call.rank)}};
     if (!call.subject.empty()) context.emplace_back("of", call.subject);
-    context.emplace_back("status", fmt::format("{} ({})", status, meaning.name));
+    context.emplace_back("nrt_status", fmt::format("{} ({})", status, meaning.name));
     return {meaning.code, fmt::format("{} failed on rank {}: {}", call.function, call.rank, meaning.meaning),
             std::move(context), meaning.remedy};
 }

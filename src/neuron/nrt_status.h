@@ -30,7 +30,7 @@ struct Call {
     int32_t rank = 0;
     std::string subject = {};  // a program or a tensor; may be empty
 };
-// "nrt_execute failed on rank 1: …" with call, rank, subject and status as context.
+// "nrt_execute failed on rank 1: …" with call, rank, subject and nrt_status as context.
 Error error_of(const Call& call, int32_t status);
 
 }  // namespace gemmatrace::neuron

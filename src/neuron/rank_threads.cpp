@@ -82,8 +82,9 @@ void RankThreads::perform(Rank& rank) {
     } catch (const Error& error) {
         failure = error;
     } catch (const std::exception& fault) {
-        failure = Error(ErrorCode::internal, fmt::format("an unexpected failure on rank {}: {}", rank.number, fault.what()),
-                        {}, "please report this with the command that led to it");
+        failure =
+            Error(ErrorCode::internal, fmt::format("an unexpected failure on rank {}: {}", rank.number, fault.what()),
+                  {}, "please report this with the command that led to it");
     }
     {
         const std::lock_guard lock(mutex_);
@@ -138,8 +139,8 @@ const RankThreads::Rank* RankThreads::first_failed() const {
 void RankThreads::wait() {
     if (!is_running_) return;
     std::unique_lock lock(mutex_);
-    const bool came_to_something = changed_.wait_for(lock, of_seconds(deadline_seconds_),
-                                                     [&] { return has_failed_ || is_done(); });
+    const bool came_to_something =
+        changed_.wait_for(lock, of_seconds(deadline_seconds_), [&] { return has_failed_ || is_done(); });
     if (!came_to_something) watchdog_.end(hang());
     if (!changed_.wait_for(lock, of_seconds(kPeerSeconds), [&] { return is_done(); })) {
         if (const Rank* failed = first_failed()) watchdog_.end(failure_with_peers(*failed));
@@ -160,7 +161,8 @@ std::string RankThreads::those_missing() const {
         if (rank->done_round == round_) continue;
         const char* call = rank->call;
         std::string& list = call == kWaiting ? waiting : text;
-        list += fmt::format("{}rank {} in {}", list.empty() ? "" : ", ", rank->number, *call == '\0' ? "its command" : call);
+        list += fmt::format("{}rank {} in {}", list.empty() ? "" : ", ", rank->number,
+                            *call == '\0' ? "its command" : call);
     }
     return text.empty() ? waiting : text;
 }
@@ -168,7 +170,9 @@ std::string RankThreads::those_missing() const {
 Error RankThreads::hang() const {
     return {ErrorCode::device,
             fmt::format("{} has not come back for {:g} s: {}", what_, deadline_seconds_, those_missing()),
-            {{"of", what_}, {"ranks", std::to_string(ranks())}, {"deadline_seconds", fmt::format("{:g}", deadline_seconds_)}},
+            {{"of", what_},
+             {"ranks", std::to_string(ranks())},
+             {"deadline_seconds", fmt::format("{:g}", deadline_seconds_)}},
             "start again; if it takes longer by nature raise --device-timeout, if it comes back read the runtime's log "
             "(NEURON_RT_LOG_LEVEL=INFO) and reset the cores (NEURON_RT_RESET_CORES=1)"};
 }

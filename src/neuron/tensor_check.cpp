@@ -12,7 +12,8 @@ namespace gemmatrace::neuron {
 namespace {
 
 [[noreturn]] void refuse_neff(std::string message, const std::string& where) {
-    throw Error(ErrorCode::mismatch, std::move(message), {{"file", where}}, "compile the bundle again with `gemmatrace compile`");
+    throw Error(ErrorCode::mismatch, std::move(message), {{"file", where}},
+                "compile the bundle again with `gemmatrace compile`");
 }
 
 void check_side(const NeffInfo& neff, NeffTensor::Kind kind, const std::vector<std::string>& names,
@@ -20,10 +21,11 @@ void check_side(const NeffInfo& neff, NeffTensor::Kind kind, const std::vector<s
     const char* side = kind == NeffTensor::Kind::input ? "input" : "output";
     for (size_t index = 0; index < names.size(); ++index) {
         const NeffTensor* found = neff.find(kind, names[index]);
-        if (found == nullptr) refuse_neff(fmt::format("the compiled program lacks the {} {}", side, names[index]), where);
+        if (found == nullptr)
+            refuse_neff(fmt::format("the compiled program lacks the {} {}", side, names[index]), where);
         if (found->bytes != bytes[index]) {
-            refuse_neff(fmt::format("the {} {} has {} bytes in the compiled program, and {} in the one it was made of", side,
-                                    names[index], found->bytes, bytes[index]),
+            refuse_neff(fmt::format("the {} {} has {} bytes in the compiled program, and {} in the one it was made of",
+                                    side, names[index], found->bytes, bytes[index]),
                         where);
         }
     }

@@ -13,7 +13,8 @@ void end_process(const Error& error) {
     std::string text = fmt::format("error: {}\n  code: {}\n", error.message(), error_code_name(error.code()));
     for (const auto& [key, value] : error.context()) text += fmt::format("  {}: {}\n", key, value);
     if (!error.remedy().empty()) text += fmt::format("  remedy: {}\n", error.remedy());
-    text += fmt::format("the process ends with status {}: what it shares with the accelerator is lost\n", kWatchdogStatus);
+    text +=
+        fmt::format("the process ends with status {}: what it shares with the accelerator is lost\n", kWatchdogStatus);
     const char* bytes = text.data();
     size_t left = text.size();
     while (left > 0) {
@@ -37,8 +38,9 @@ Watchdog::~Watchdog() {
 void Watchdog::end_in(double seconds, const Error& error) {
     const std::lock_guard lock(mutex_);
     if (timer_.joinable()) return;
-    const auto time = std::chrono::steady_clock::now() +
-                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+    const auto time =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
     timer_ = std::thread([this, time, error] {
         std::unique_lock waiting(mutex_);
         if (!is_over_changed_.wait_until(waiting, time, [this] { return is_over_; })) end_(error);

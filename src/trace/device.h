@@ -12,8 +12,8 @@
 
 namespace gemmatrace::trace {
 
-// One thread calls. Faults are Error(device) or Error(resource). A program runs beside the host from start() to the next
-// call of start(), wait() or read(), which also throws the fault that the program met.
+// One thread calls. Faults are Error(device) or Error(resource). A program runs beside the host from start() to the
+// next call of start(), wait() or read(), which also throws the fault that the program met.
 class Device {
   public:
     using Buffer = int32_t;

@@ -345,7 +345,8 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
         for (size_t index = 0; index < rows.size(); ++index) {
             const auto row = static_cast<size_t>(rows[index]);
             const auto from = [&](const char* name, size_t bytes, auto into) {
-                reads_.push_back({buffers.at(name), static_cast<int32_t>(rank), row * bytes, std::as_writable_bytes(into)});
+                reads_.push_back(
+                    {buffers.at(name), static_cast<int32_t>(rank), row * bytes, std::as_writable_bytes(into)});
             };
             const size_t choice = rank * rows.size() + index;
             from(kLogits, local * 4, std::span(logits_).subspan(index * vocab + rank * local, local));
@@ -370,7 +371,8 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
     }
 }
 
-// What is no number stays in the cache, where it spoils whoever uses the slot next: masked positions are multiplied too.
+// What is no number stays in the cache, where it spoils whoever uses the slot next: masked positions are multiplied
+// too.
 void DeviceModel::give_up(size_t rank) {
     const Error error(ErrorCode::device, fmt::format("rank {} computed logits that are no numbers", rank), {},
                       "check the checkpoint's weights with `gemmatrace inspect`, and compare with --device cpu");

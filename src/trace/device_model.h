@@ -66,8 +66,8 @@ class DeviceModel {
         int64_t written = 0;  // one more than the highest position that a ring row was written for
     };
     struct Kind {
-        std::map<std::string, Device::Buffer> buffers;    // inputs and outputs of this kind of program
-        std::map<int64_t, Device::Program> programs;      // by bucket
+        std::map<std::string, Device::Buffer> buffers;  // inputs and outputs of this kind of program
+        std::map<int64_t, Device::Program> programs;    // by bucket
     };
 
     Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }

@@ -105,10 +105,11 @@ void DeviceModel::require_filled(const CacheBuffer& cache, int32_t slot, int64_t
                 const size_t at = static_cast<size_t>(row) * row_bytes + static_cast<size_t>(slot) * slot_bytes +
                                   static_cast<size_t>(head) * head_bytes;
                 if (is_filled(std::span(bytes).subspan(at, head_bytes), cache.shape.type)) continue;
-                throw Error(ErrorCode::device,
-                            fmt::format("the compiled program {} does not write its cache {}", spec.name(), cache.name),
-                            {{"rank", std::to_string(rank)}, {"head", std::to_string(head)}, {"row", std::to_string(row)}},
-                            kLostWrite);
+                throw Error(
+                    ErrorCode::device,
+                    fmt::format("the compiled program {} does not write its cache {}", spec.name(), cache.name),
+                    {{"rank", std::to_string(rank)}, {"head", std::to_string(head)}, {"row", std::to_string(row)}},
+                    kLostWrite);
             }
         }
     }

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sys/stat.h>
+
+#include <fstream>
 
 #include "support/expect_error.h"
 #include "support/safetensors_writer.h"

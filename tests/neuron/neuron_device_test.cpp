@@ -174,11 +174,21 @@ TEST(NeuronDevice, APlantedStatusIsToldWithCallRankMeaningAndRemedy) {
         const char* call;
         int32_t status;
     };
-    for (const auto& [call, status] :
-         {Planted{"nrt_init", 1}, {"nrt_init", 6}, {"nrt_tensor_allocate", 4}, {"nrt_tensor_memset", 3}, {"nrt_load", 1},
-          {"nrt_load", 9}, {"nrt_load", 10}, {"nrt_allocate_tensor_set", 4}, {"nrt_add_tensor_to_tensor_set", 2},
-          {"nrt_tensor_write", 13}, {"nrt_execute", 2}, {"nrt_execute", 1002}, {"nrt_execute", 1005}, {"nrt_execute", 7},
-          {"nrt_tensor_read", 3}}) {
+    for (const auto& [call, status] : {Planted{"nrt_init", 1},
+                                       {"nrt_init", 6},
+                                       {"nrt_tensor_allocate", 4},
+                                       {"nrt_tensor_memset", 3},
+                                       {"nrt_load", 1},
+                                       {"nrt_load", 9},
+                                       {"nrt_load", 10},
+                                       {"nrt_allocate_tensor_set", 4},
+                                       {"nrt_add_tensor_to_tensor_set", 2},
+                                       {"nrt_tensor_write", 13},
+                                       {"nrt_execute", 2},
+                                       {"nrt_execute", 1002},
+                                       {"nrt_execute", 1005},
+                                       {"nrt_execute", 7},
+                                       {"nrt_tensor_read", 3}}) {
         StandinRuntime runtime;
         runtime.plant(std::string(call) + " 0 1 status=" + std::to_string(status));
         const StatusMeaning& meaning = meaning_of(status);
@@ -207,8 +217,9 @@ TEST(NeuronDeviceDeathTest, F145_AFatalStatusEndsTheDeviceAndSoonTheProcess) {
             }
             std::this_thread::sleep_for(std::chrono::seconds(100));
         };
-        EXPECT_EXIT(step_on(), ::testing::ExitedWithCode(kWatchdogStatus),
-                    "answered: nrt_execute failed.*\nanswered: nrt_execute failed.*\nerror: nrt_execute failed on rank 0")
+        EXPECT_EXIT(
+            step_on(), ::testing::ExitedWithCode(kWatchdogStatus),
+            "answered: nrt_execute failed.*\nanswered: nrt_execute failed.*\nerror: nrt_execute failed on rank 0")
             << action;
     }
 }
@@ -221,7 +232,8 @@ TEST(NeuronDeviceDeathTest, F143_ARankThatHangsOrFailsAloneEndsTheProcess) {
     options.timeout_seconds = 0.5;
     const auto step = [&] { standin_step(2, options).step(0, 1.0F); };
     runtime.plant("nrt_execute 1 1 hang");
-    EXPECT_EXIT(step(), ::testing::ExitedWithCode(kWatchdogStatus), "step has not come back for 0.5 s: .*rank 1 in nrt_execute");
+    EXPECT_EXIT(step(), ::testing::ExitedWithCode(kWatchdogStatus),
+                "step has not come back for 0.5 s: .*rank 1 in nrt_execute");
     runtime.plant("nrt_execute 1 1 status=1202");
     EXPECT_EXIT(step(), ::testing::ExitedWithCode(kWatchdogStatus),
                 "nrt_execute failed on rank 1.*1202.*still_waiting: rank 0 in nrt_execute");

@@ -66,7 +66,10 @@ TEST(CoreHolders, AreFoundByTheirOpenDevices) {
     std::filesystem::create_symlink("/dev/neuron0", proc / "17" / "fd" / "5");
     std::filesystem::create_symlink("/dev/null", proc / "18" / "fd" / "5");
     std::filesystem::create_symlink("/dev/neuron0", proc / "self" / "fd" / "5");
-    std::ofstream(proc / "17" / "cmdline") << std::string("server\0--port\0" "1\0", 16);
+    std::ofstream(proc / "17" / "cmdline") << std::string(
+        "server\0--port\0"
+        "1\0",
+        16);
     EXPECT_EQ(holders_in_proc(proc.path(), "/dev/neuron"), (std::vector<CoreHolder>{{17, "server --port 1"}}));
     EXPECT_TRUE(holders_in_proc(proc / "nothing", "/dev/neuron").empty());
 }

@@ -18,8 +18,9 @@ TEST(NrtStatus, EachKnownOneHasAMeaningAndARemedy) {
         EXPECT_FALSE(std::string(meaning.meaning).empty()) << meaning.status;
         EXPECT_EQ(std::string(meaning.remedy).empty(), meaning.status == 0) << meaning.status;
     }
-    const std::set<int32_t> published = {0,   1,    2,    3,    4,    5,    6,    7,    9,    10,   11,   13,   14,  15,
-                                         101, 1002, 1003, 1004, 1005, 1006, 1100, 1200, 1201, 1202, 1203, 1204, 1205, 1206};
+    const std::set<int32_t> published = {0,    1,    2,    3,    4,    5,    6,    7,    9,    10,
+                                         11,   13,   14,   15,   101,  1002, 1003, 1004, 1005, 1006,
+                                         1100, 1200, 1201, 1202, 1203, 1204, 1205, 1206};
     EXPECT_EQ(seen, published);
 }
 
@@ -28,7 +29,8 @@ TEST(NrtStatus, F145_WhatLeavesGarbageIsFatal) {
     for (const int32_t status : {5, 6, 101, 1006, 1200, 1201, 1202, 1203, 1204, 1205, 1206}) {
         EXPECT_TRUE(meaning_of(status).is_fatal) << status;
     }
-    for (const int32_t status : {1, 2, 3, 4, 9, 10, 13, 14, 1002, 1005}) EXPECT_FALSE(meaning_of(status).is_fatal) << status;
+    for (const int32_t status : {1, 2, 3, 4, 9, 10, 13, 14, 1002, 1005})
+        EXPECT_FALSE(meaning_of(status).is_fatal) << status;
 }
 
 TEST(NrtStatus, AnErrorSaysCallRankSubjectAndStatus) {

@@ -16,8 +16,8 @@
 
 namespace gemmatrace::neuron::testing {
 
-// x f32[4] goes into row `row` of the cache kv f32[8,4]; out comes the sum over the ranks of x times (1 + rank), plus the
-// sums of the cache's columns as it was.
+// x f32[4] goes into row `row` of the cache kv f32[8,4]; out comes the sum over the ranks of x times (1 + rank), plus
+// the sums of the cache's columns as it was.
 inline hlo::Module step_module(int32_t ranks, const std::string& name = "step") {
     using enum hlo::ElementType;
     hlo::Builder b(name, ranks);

@@ -1,4 +1,5 @@
-// The meeting points are counted under the machine's lock, and a rank that is alone waits there for ever, as on the chip.
+// The meeting points are counted under the machine's lock, and a rank that is alone waits there for ever, as on the
+// chip.
 #include "standin/libnrt/execution.h"
 
 #include <algorithm>
@@ -186,7 +187,8 @@ Status unload_model(Model* model) {
     return abi::kSuccess;
 }
 
-Status execute_model(Model& model, const TensorMap& inputs, const TensorMap& outputs, const std::optional<Fault>& fault) {
+Status execute_model(Model& model, const TensorMap& inputs, const TensorMap& outputs,
+                     const std::optional<Fault>& fault) {
     Machine& machine = Machine::instance();
     std::unique_lock lock(machine.mutex);
     if (const Status status = check_sets(model, inputs, outputs); status != abi::kSuccess) return status;

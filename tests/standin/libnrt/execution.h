@@ -1,4 +1,5 @@
-// Loaded programs of the stand-in runtime: ranks meet to load one and to run it, and the evaluator runs it for all of them.
+// Loaded programs of the stand-in runtime: ranks meet to load one and to run it, and the evaluator runs it for all of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +54,9 @@ struct Model {
     std::shared_ptr<standin::ProgramGroup> group;
     NeffInfo neff;
     int32_t core = 0;
-    int32_t rank = 0;   // within the group
+    int32_t rank = 0;  // within the group
     int32_t world = 1;
-    size_t bytes = 0;   // of the core's memory
+    size_t bytes = 0;  // of the core's memory
 };
 
 }  // namespace gemmatrace::neuron::abi
@@ -68,6 +69,7 @@ Status load_model(std::span<const std::byte> neff, int32_t core, int32_t rank, i
 Status unload_model(Model* model);
 
 // What nrt_execute does, for this rank; the last one that comes runs the program. `fault`: planted for this call.
-Status execute_model(Model& model, const TensorMap& inputs, const TensorMap& outputs, const std::optional<Fault>& fault);
+Status execute_model(Model& model, const TensorMap& inputs, const TensorMap& outputs,
+                     const std::optional<Fault>& fault);
 
 }  // namespace gemmatrace::standin

@@ -24,9 +24,9 @@ std::string setting(const std::string& name, const std::string& usual) {
 }
 
 constexpr const char* kRuntimeVariables[] = {
-    "NEURON_RT_VISIBLE_CORES",         "NEURON_RT_NUM_CORES",         "NEURON_RT_ROOT_COMM_ID",
-    "NEURON_RT_EXEC_TIMEOUT",          "NEURON_RT_IO_RING_CACHE_SIZE", "NEURON_RT_STOCHASTIC_ROUNDING_EN",
-    "NEURON_LOGICAL_NC_CONFIG",        "NEURON_RT_VIRTUAL_CORE_SIZE", "NEURON_PROCESS_TAG"};
+    "NEURON_RT_VISIBLE_CORES",  "NEURON_RT_NUM_CORES",          "NEURON_RT_ROOT_COMM_ID",
+    "NEURON_RT_EXEC_TIMEOUT",   "NEURON_RT_IO_RING_CACHE_SIZE", "NEURON_RT_STOCHASTIC_ROUNDING_EN",
+    "NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE",  "NEURON_PROCESS_TAG"};
 
 // "1", "0-1" or "0,1"; without any, all cores.
 std::vector<int32_t> visible(const std::string& text, int32_t cores) {
@@ -94,7 +94,8 @@ Status Machine::init() {
             return neuron::abi::kFailure;
         }
         const std::string owner = std::to_string(::getpid()) + "\n";
-        if (::ftruncate(file, 0) != 0 || ::pwrite(file, owner.data(), owner.size(), 0) < 0) return neuron::abi::kFailure;
+        if (::ftruncate(file, 0) != 0 || ::pwrite(file, owner.data(), owner.size(), 0) < 0)
+            return neuron::abi::kFailure;
         held_.push_back(file);
     }
     taken_.assign(held_.size(), 0);
@@ -131,10 +132,10 @@ void Machine::give_back(int32_t core, size_t bytes) { taken_.at(static_cast<size
 
 void Machine::write_log() const {
     if (settings_.log.empty()) return;
-    const nlohmann::ordered_json line = {{"executions", executions},     {"bytes_written", bytes_written},
-                                         {"bytes_read", bytes_read},     {"most_bytes", most_taken_},
+    const nlohmann::ordered_json line = {{"executions", executions},       {"bytes_written", bytes_written},
+                                         {"bytes_read", bytes_read},       {"most_bytes", most_taken_},
                                          {"tensors_left", tensors.size()}, {"sets_left", sets.size()},
-                                         {"models_left", models.size()}, {"environment", environment_}};
+                                         {"models_left", models.size()},   {"environment", environment_}};
     std::ofstream(settings_.log, std::ios::app) << line.dump() << "\n";
 }
 

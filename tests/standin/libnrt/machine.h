@@ -1,4 +1,5 @@
-// The machine that the stand-in runtime pretends to have: cores with memory of their own, held by one process at a time.
+// The machine that the stand-in runtime pretends to have: cores with memory of their own, held by one process at a
+// time.
 #pragma once
 
 #include <condition_variable>
@@ -21,13 +22,13 @@ using neuron::abi::Status;
 
 // What is read from the environment, each as GEMMATRACE_STANDIN_NRT_NAME.
 struct Settings {
-    int32_t cores = 2;                     // CORES of the machine
-    size_t core_bytes = 17'179'869'184;    // BYTES of a core's memory
-    std::string folder;                    // FOLDER of the files that are locked while a core is held
-    std::string faults;                    // FAULTS
-    std::string log;                       // LOG: a line of JSON is added to this file when the runtime is closed
+    int32_t cores = 2;                           // CORES of the machine
+    size_t core_bytes = 17'179'869'184;          // BYTES of a core's memory
+    std::string folder;                          // FOLDER of the files that are locked while a core is held
+    std::string faults;                          // FAULTS
+    std::string log;                             // LOG: a line of JSON is added to this file when the runtime is closed
     uint64_t major = 2, minor = 32, patch = 10;  // VERSION
-    int32_t core_count = 0;                // COUNT that loads must give: -1 or 1; otherwise either will do
+    int32_t core_count = 0;                      // COUNT that loads must give: -1 or 1; otherwise either will do
 
     static Settings read();
     // Element types were renumbered and the instance's description grew.

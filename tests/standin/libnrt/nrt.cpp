@@ -165,8 +165,8 @@ Status nrt_load(const void* neff, size_t size, int32_t core, int32_t count, Mode
 }
 Status nrt_load_collectives(const void* neff, size_t size, int32_t core, int32_t count, uint32_t rank, uint32_t world,
                             Model** model) {
-    return load("nrt_load_collectives", neff, size, core, count, static_cast<int32_t>(rank), static_cast<int32_t>(world),
-                model);
+    return load("nrt_load_collectives", neff, size, core, count, static_cast<int32_t>(rank),
+                static_cast<int32_t>(world), model);
 }
 Status nrt_unload(Model* model) {
     const Status status = begin("nrt_unload");
@@ -208,7 +208,8 @@ Status nrt_execute(Model* model, const void* inputs, void* outputs) {
     if (status != abi::kSuccess) return status;
     std::optional<Fault> during = fault;
     if (during && during->action == "delay") during.reset();
-    return execute_model(*model, *static_cast<const TensorMap*>(inputs), *static_cast<const TensorMap*>(outputs), during);
+    return execute_model(*model, *static_cast<const TensorMap*>(inputs), *static_cast<const TensorMap*>(outputs),
+                         during);
 }
 
 Status nrt_build_global_comm(int32_t core, uint32_t rank, uint32_t world) {
