@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "base/sha256.h"
 #include "checkpoint/config.h"
 #include "checkpoint/synth.h"
 #include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/neuron_compile.h"
 #include "cli/output.h"
 #include "cli/program_report.h"
 #include "cli/token_counts.h"
@@ -26,12 +28,16 @@ using nlohmann::ordered_json;
 
 constexpr const char* kCompileExamples =
     "Examples:\n"
+    "  gemmatrace compile google/gemma-4-E2B-it -o e2b.bundle --tp 2 --context 512,2K\n"
     "  gemmatrace compile models/demo -o /tmp/demo.bundle --context 64,256 --chunk 16 --emit-only\n"
+    "  gemmatrace compile /tmp/demo.bundle -o /tmp/demo.compiled --jobs 2\n"
     "  gemmatrace compile models/demo/config.json -o /tmp/demo.bundle --tp 2 --batch 4 --context 256 --emit-only\n"
     "  gemmatrace compile --like E2B --tp 2 --context 512,2K,8K,32K --plan\n"
     "\n"
     "A bundle holds programs and no weights: it serves every checkpoint of the same geometry. Of a directory with\n"
-    "weights these are looked at too, to see whether the output head is stored. Ctrl-C leaves nothing behind.";
+    "weights these are looked at too, to see whether the output head is stored. Compiling needs neuronx-cc and no\n"
+    "accelerator, and may take hours; what was compiled is in the cache, so that the same command goes on after an\n"
+    "interruption. Ctrl-C leaves no half bundle behind.";
 
 struct CompileOptions {
     std::filesystem::path checkpoint;
@@ -47,6 +53,7 @@ struct CompileOptions {
     bool emits_text = false;
     bool plans_only = false;
     bool is_json = false;
+    NeuronOptions neuron;
 };
 
 void check_options(const CompileOptions& options) {
@@ -65,11 +72,7 @@ void check_options(const CompileOptions& options) {
         refuse(ErrorCode::bad_request, fmt::format("there is no precision \"{}\"", printable(options.precision)),
                "--precision", "use bf16, or fp32 to judge by");
     }
-    if (options.plans_only) return;
-    if (!options.emits_only) {
-        refuse(ErrorCode::unsupported, "this version does not run the Neuron compiler", "--emit-only",
-               "write the programs alone with --emit-only");
-    }
+    if (options.plans_only || options.neuron.runs_dry) return;
     if (options.bundle.empty()) {
         refuse(ErrorCode::bad_request, "there is no folder to write to", "--output", "name a new folder with -o");
     }
@@ -125,15 +128,47 @@ int run_plan(const CompileOptions& options, const trace::BundleEmitter& emitter)
     return 0;
 }
 
-int run_compile(const CompileOptions& options) {
-    check_options(options);
+// A bundle that was written before, whose sizes are then those of its programs; nothing for a checkpoint.
+std::optional<trace::Bundle> bundle_to_compile(const CompileOptions& options) {
+    std::error_code ignored;
+    if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint / "manifest.json", ignored) ||
+        std::filesystem::exists(options.checkpoint / "config.json", ignored)) {
+        return std::nullopt;
+    }
+    const CompileOptions defaults;
+    const bool is_plain = options.ranks == defaults.ranks && options.slots == defaults.slots &&
+                          options.contexts == defaults.contexts && options.chunk_tokens == defaults.chunk_tokens &&
+                          options.precision == defaults.precision && !options.emits_only && !options.plans_only;
+    if (is_plain) return trace::Bundle(options.checkpoint);
+    throw Error(ErrorCode::bad_request, "this is a bundle, whose programs are what they are",
+                {{"bundle", options.checkpoint.string()}},
+                "leave --tp, --batch, --context, --chunk, --precision, --emit-only and --plan out, or name a checkpoint");
+}
+
+int run_dry(const CompileOptions& options, const trace::Bundle* bundle, NeuronCompiler& compiler) {
+    if (bundle != nullptr) {
+        for (const trace::ProgramEntry& entry : bundle->manifest().programs) {
+            compiler.note({entry.spec, bundle->program(entry.spec), {}, {}, 0.0});
+        }
+        return compiler.show_dry_run(bundle->manifest().programs, options.is_json);
+    }
     const trace::BundleEmitter emitter(bundle_spec(options));
-    if (options.plans_only) return run_plan(options, emitter);
-    const trace::Manifest manifest =
-        trace::write_bundle(options.bundle, emitter, {options.emits_text, show_program, is_interrupted});
+    const std::vector<trace::WeightRecipe> weights = emitter.manifest().weights;
+    std::vector<trace::ProgramEntry> programs;
+    for (const trace::ProgramSpec& spec : emitter.spec().programs()) {
+        throw_if_interrupted();
+        const trace::EmittedProgram program = emitter.emit(spec);
+        compiler.note(program);
+        programs.push_back(trace::describe_program(spec, program.module, weights));
+        programs.back().sha256 = sha256(program.proto);
+    }
+    return compiler.show_dry_run(programs, options.is_json);
+}
+
+void show_bundle(const CompileOptions& options, const trace::Manifest& manifest, const NeuronCompiler* compiler) {
     if (!options.is_json) {
         write_out(options.bundle.string() + "\n");
-        return 0;
+        return;
     }
     ordered_json json = {{"bundle", options.bundle.string()}, {"hash", manifest.hash()}};
     auto& programs = json["programs"] = ordered_json::array();
@@ -143,12 +178,40 @@ int run_compile(const CompileOptions& options) {
                             {"bytes", program.bytes},
                             {"sha256", program.sha256}});
     }
+    if (compiler != nullptr) json.update(compiler->result_json());
     write_out(dump_json(json, 1) + "\n");
+}
+
+int run_compile(const CompileOptions& options) {
+    check_options(options);
+    const std::optional<trace::Bundle> bundle = bundle_to_compile(options);
+    if (options.plans_only) return run_plan(options, trace::BundleEmitter(bundle_spec(options)));
+    std::optional<NeuronCompiler> compiler;  // found before hours are spent on anything else
+    if (!options.emits_only) compiler.emplace(options.neuron, options.target);
+    if (options.neuron.runs_dry) return run_dry(options, bundle ? &*bundle : nullptr, *compiler);
+
+    trace::BundleOutput output;
+    output.with_text = options.emits_text;
+    output.is_cancelled = is_interrupted;
+    output.on_program = [&](const trace::EmittedProgram& program) {
+        show_program(program);
+        if (compiler) compiler->note(program);
+    };
+    if (compiler) {
+        output.complete = [&](const std::filesystem::path& draft, const trace::Manifest& manifest) {
+            compiler->complete(draft, manifest);
+        };
+    }
+    const trace::Manifest manifest =
+        bundle ? trace::copy_bundle(options.bundle, *bundle, output)
+               : trace::write_bundle(options.bundle, trace::BundleEmitter(bundle_spec(options)), output);
+    show_bundle(options, manifest, compiler ? &*compiler : nullptr);
     return 0;
 }
 
 void describe(Command& command, CompileOptions& options) {
-    Option checkpoint = {"CHECKPOINT", &options.checkpoint, "a config.json, or what other commands take"};
+    Option checkpoint = {"CHECKPOINT", &options.checkpoint,
+                         "a config.json, what other commands take, or a bundle that was only emitted"};
     checkpoint.is_optional = true;
     Option output = {"--output", &options.bundle, "folder to write; must not exist or be empty", "BUNDLE"};
     output.short_name = "-o";
@@ -163,11 +226,13 @@ void describe(Command& command, CompileOptions& options) {
         {"--chunk", &options.chunk_tokens, "prompt tokens of one prefill", "N", "", true},
         {"--precision", &options.precision, "of values and caches; fp32 is for judging", "bf16|fp32", "", true},
         {"--target", &options.target, "accelerator", "inf2", "", true},
-        {"--emit-only", &options.emits_only, "write the programs without running the Neuron compiler"},
+        {"--emit-only", &options.emits_only, "write the programs without running the Neuron compiler", "", "", false, "",
+         {"--dry-run"}},
         {"--emit-hlo-text", &options.emits_text, "each program as text too"},
-        {"--plan", &options.plans_only, "write nothing; print what each program costs"},
+        {"--plan", &options.plans_only, "write nothing; print what each program costs", "", "", false, "", {"--dry-run"}},
         {"--json", &options.is_json, "the result as one JSON object"},
     };
+    add_neuron_options(command, options.neuron);
 }
 
 }  // namespace

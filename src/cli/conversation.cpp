@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/interrupt.h"
-#include "cli/memory.h"
+#include "base/host_memory.h"
 
 namespace gemmatrace::cli {
 namespace {

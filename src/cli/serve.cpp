@@ -14,7 +14,7 @@
 #include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
-#include "cli/memory.h"
+#include "base/host_memory.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/sizes.h"

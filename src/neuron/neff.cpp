@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -191,6 +191,29 @@ NeffInfo read_neff(std::span<const std::byte> file, const std::string& where) {
         });
     if (found != 1) fail_neff(where, fmt::format("the NEFF's archive has {} members {}", found, kDefinition));
     return info;
+}
+
+void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expected, const std::string& where) {
+    const auto refuse = [&](const NeffTensor& tensor, const std::string& fault) {
+        throw Error(ErrorCode::mismatch,
+                    fmt::format("{} {} {}", tensor.kind == NeffTensor::Kind::input ? "input" : "output",
+                                printable(tensor.name), fault),
+                    {{"file", printable(where)}}, "compile the bundle again, with a compiler of the list that is known");
+    };
+    std::map<std::pair<NeffTensor::Kind, std::string_view>, uint64_t> found;
+    for (const NeffTensor& tensor : info.tensors) found[{tensor.kind, tensor.name}] = tensor.bytes;
+    for (const NeffTensor& tensor : expected) {
+        const auto entry = found.find({tensor.kind, tensor.name});
+        if (entry == found.end()) refuse(tensor, "is not in the NEFF");
+        if (entry->second != tensor.bytes) {
+            refuse(tensor, fmt::format("has {} bytes in the NEFF, and {} in the program", entry->second, tensor.bytes));
+        }
+        found.erase(entry);
+    }
+    for (const NeffTensor& tensor : info.tensors) {
+        const bool is_interface = tensor.kind == NeffTensor::Kind::input || tensor.kind == NeffTensor::Kind::output;
+        if (is_interface && found.contains({tensor.kind, tensor.name})) refuse(tensor, "of the NEFF is not in the program");
+    }
 }
 
 std::string neff_member(std::span<const std::byte> file, std::string_view member, const std::string& where) {

@@ -47,6 +47,10 @@ inline constexpr size_t kNeffHeaderBytes = 1024;
 // the file, the archive is damaged or has no list of variables, or an input or output has no size or stands there twice.
 NeffInfo read_neff(std::span<const std::byte> file, const std::string& where);
 
+// Throws Error(mismatch), naming the first that differs with both values, unless the NEFF takes and gives exactly the
+// inputs and outputs in `expected`, each of its size.
+void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expected, const std::string& where);
+
 // The content of an archive member. Throws Error(not_found) when there is none of that name, Error(corrupt) as above.
 std::string neff_member(std::span<const std::byte> file, std::string_view member, const std::string& where);
 

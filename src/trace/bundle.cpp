@@ -3,15 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file_mapping.h"
 #include "base/printable.h"
@@ -28,29 +29,33 @@ namespace fs = std::filesystem;
 constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kMakeAgain = "make the bundle again with `gemmatrace compile`";
 
-[[noreturn]] void fail_writing(const fs::path& path, int error) {
-    throw Error(ErrorCode::resource, fmt::format("cannot write the bundle: {}", std::strerror(error)),
-                {{"file", path.string()}}, "free disk space, or choose another folder");
-}
-
-// Writes a file and waits until the disk has it.
-void write_whole(const fs::path& path, std::string_view bytes) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) fail_writing(path, errno);
-    int error = 0;
-    while (!bytes.empty() && error == 0) {
-        const ssize_t count = ::write(file, bytes.data(), bytes.size());
-        if (count > 0)
-            bytes.remove_prefix(static_cast<size_t>(count));
-        else if (count < 0 && errno != EINTR)
-            error = errno;
+// An open folder, locked for as long as it is open; the system lets go of the lock when the process dies.
+class LockedFolder {
+  public:
+    LockedFolder() = default;
+    LockedFolder(const fs::path& path, int how) : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+        if (descriptor_ >= 0) has_lock_ = ::flock(descriptor_, how) == 0;
     }
-    if (error == 0 && ::fsync(file) != 0) error = errno;
-    if (::close(file) != 0 && error == 0) error = errno;
-    if (error != 0) fail_writing(path, error);
-}
+    ~LockedFolder() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    LockedFolder(LockedFolder&& other) noexcept { *this = std::move(other); }
+    LockedFolder& operator=(LockedFolder&& other) noexcept {
+        std::swap(descriptor_, other.descriptor_);
+        std::swap(has_lock_, other.has_lock_);
+        return *this;
+    }
+    LockedFolder(const LockedFolder&) = delete;
+    LockedFolder& operator=(const LockedFolder&) = delete;
+    bool has_lock() const { return has_lock_; }
 
-// A folder beside the final one, which it becomes when it is complete; otherwise it goes away again.
+  private:
+    int descriptor_ = -1;
+    bool has_lock_ = false;
+};
+
+// A folder beside the final one, which it becomes when it is complete; otherwise it goes away again. Those that killed
+// processes have left for the same final one go away too.
 class DraftFolder {
   public:
     explicit DraftFolder(const fs::path& final_path) : final_(fs::absolute(final_path).lexically_normal()) {
@@ -62,9 +67,13 @@ class DraftFolder {
         }
         fs::create_directories(final_.parent_path(), problem);
         if (problem) fail_writing(final_.parent_path(), problem.value());
-        std::string name = (final_.parent_path() / ("." + final_.filename().string() + ".XXXXXX")).string();
+        const LockedFolder parent(final_.parent_path(), LOCK_EX);  // a draft is never seen without its lock
+        const std::string begin = "." + final_.filename().string() + ".";
+        if (parent.has_lock()) remove_abandoned(begin);
+        std::string name = (final_.parent_path() / (begin + "XXXXXX")).string();
         if (::mkdtemp(name.data()) == nullptr) fail_writing(final_, errno);
         path_ = name;
+        lock_ = LockedFolder(path_, LOCK_EX | LOCK_NB);
     }
     ~DraftFolder() {
         std::error_code ignored;  // nothing better can be done than to try
@@ -85,8 +94,51 @@ class DraftFolder {
     }
 
   private:
+    void remove_abandoned(const std::string& begin) const {
+        std::error_code problem;
+        for (fs::directory_iterator entry(final_.parent_path(), problem), end; !problem && entry != end;
+             entry.increment(problem)) {
+            const std::string name = entry->path().filename().string();
+            constexpr size_t kRandomDigits = 6;
+            if (name.size() != begin.size() + kRandomDigits || !name.starts_with(begin)) continue;
+            std::error_code ignored;
+            const LockedFolder abandoned(entry->path(), LOCK_EX | LOCK_NB);
+            if (abandoned.has_lock()) fs::remove_all(entry->path(), ignored);
+        }
+    }
+
     fs::path final_;
     fs::path path_;
+    LockedFolder lock_;
+};
+
+// Programs and manifest in a draft.
+class DraftBundle {
+  public:
+    DraftBundle(const fs::path& directory, const BundleOutput& output) : output_(output), folder_(directory) {
+        std::error_code problem;
+        fs::create_directory(folder_.path() / "programs", problem);
+        if (problem) fail_writing(folder_.path(), problem.value());
+    }
+    void stop_if_cancelled() const {
+        if (output_.is_cancelled && output_.is_cancelled()) throw Error(ErrorCode::interrupted, "interrupted");
+    }
+    void add(const EmittedProgram& program) const {
+        const fs::path path = folder_.path() / "programs" / program.spec.name();
+        write_durably(path.string() + ".hlo.pb", program.proto);
+        if (output_.with_text) write_durably(path.string() + ".hlo.txt", hlo::module_text(program.module));
+        if (output_.on_program) output_.on_program(program);
+    }
+    void publish(const Manifest& manifest) {
+        write_durably(folder_.path() / kManifestName, manifest_text(manifest));
+        if (output_.complete) output_.complete(folder_.path(), manifest);
+        stop_if_cancelled();
+        folder_.publish();
+    }
+
+  private:
+    const BundleOutput& output_;
+    DraftFolder folder_;
 };
 
 // Tensors of the entry at these places, as the host names them.
@@ -196,35 +248,37 @@ Manifest BundleEmitter::manifest() const {
 }
 
 Manifest write_bundle(const fs::path& directory, const BundleEmitter& emitter, const BundleOutput& output) {
-    DraftFolder draft(directory);
-    const auto stop_if_cancelled = [&] {
-        if (output.is_cancelled && output.is_cancelled()) throw Error(ErrorCode::interrupted, "interrupted");
-    };
-    std::error_code problem;
-    fs::create_directory(draft.path() / "programs", problem);
-    if (problem) fail_writing(draft.path(), problem.value());
+    DraftBundle draft(directory, output);
     Manifest manifest = emitter.manifest();
     for (const ProgramSpec& spec : emitter.spec().programs()) {
-        stop_if_cancelled();
+        draft.stop_if_cancelled();
         const EmittedProgram emitted = emitter.emit(spec);
         require_clean(emitted);
         ProgramEntry entry = describe_program(spec, emitted.module, manifest.weights);
         entry.bytes = emitted.proto.size();
         entry.sha256 = sha256(emitted.proto);
-        write_whole(draft.path() / entry.file(), emitted.proto);
-        if (output.with_text) {
-            write_whole(draft.path() / ("programs/" + spec.name() + ".hlo.txt"), hlo::module_text(emitted.module));
-        }
         const size_t temporary = hlo::statistics_of(emitted.module).peak_temporary_bytes;
         manifest.memory.temporary_bytes = std::max(manifest.memory.temporary_bytes, temporary);
         manifest.programs.push_back(std::move(entry));
-        if (output.on_program) output.on_program(emitted);
+        draft.add(emitted);
     }
     manifest.memory.step_bytes = step_bytes(manifest.programs);
-    write_whole(draft.path() / kManifestName, manifest_text(manifest));
-    stop_if_cancelled();
-    draft.publish();
+    draft.publish(manifest);
     return manifest;
+}
+
+Manifest copy_bundle(const fs::path& directory, const Bundle& bundle, const BundleOutput& output) {
+    DraftBundle draft(directory, output);
+    for (const ProgramEntry& entry : bundle.manifest().programs) {
+        draft.stop_if_cancelled();
+        EmittedProgram copied;
+        copied.spec = entry.spec;
+        copied.module = bundle.program(entry.spec);
+        copied.proto = read_file(bundle.directory() / entry.file(), hlo::kLargestProtoBytes);
+        draft.add(copied);
+    }
+    draft.publish(bundle.manifest());
+    return bundle.manifest();
 }
 
 Bundle::Bundle(fs::path directory) : directory_(std::move(directory)) {

@@ -66,6 +66,8 @@ struct BundleOutput {
     bool with_text = false;                                 // each program as text beside its proto, NAME.hlo.txt
     std::function<void(const EmittedProgram&)> on_program;  // told of each when it is written; may be empty
     std::function<bool()> is_cancelled;                     // asked between programs; may be empty
+    // Adds to the bundle, which lies complete in `draft`, before it gets its name; may be empty.
+    std::function<void(const std::filesystem::path& draft, const Manifest& manifest)> complete = {};
 };
 
 // Writes a bundle into `directory`, which must not exist or be empty. It appears there as a whole: on failure or when
@@ -94,6 +96,10 @@ class Bundle {
     std::filesystem::path directory_;
     Manifest manifest_;
 };
+
+// Writes the programs and the manifest of a bundle again, elsewhere and as write_bundle does, each program verified;
+// what lies beside them in the bundle is left behind.
+Manifest copy_bundle(const std::filesystem::path& directory, const Bundle& bundle, const BundleOutput& output);
 
 // Throws Error(mismatch), naming the first difference, when the bundle is not for the checkpoint in `checkpoint`.
 void check_fits_checkpoint(const Bundle& bundle, const std::filesystem::path& checkpoint);

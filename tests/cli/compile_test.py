@@ -85,7 +85,6 @@ class CompileTest(TestCase):
 
     def test_what_cannot_be_made_is_refused_with_a_remedy(self):
         for status, said, arguments in (
-            (4, "--emit-only", (DEMO, "-o", self.out)),
             (2, "--output", (DEMO, "--emit-only")),
             (2, "--like", ("--emit-only", "-o", self.out)),
             (2, "--like", (DEMO, "--like", "E2B", "--plan")),

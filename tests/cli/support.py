@@ -29,11 +29,11 @@ class Done:
         return json.loads(self.out)
 
 
-def run(*arguments, stdin=b"", cwd=None):
+def run(*arguments, stdin=b"", cwd=None, env=None):
     if isinstance(stdin, str):
         stdin = stdin.encode()
     command = [BINARY, *map(str, arguments)]
-    return Done(subprocess.run(command, input=stdin, capture_output=True, timeout=TIMEOUT_S, cwd=cwd))
+    return Done(subprocess.run(command, input=stdin, capture_output=True, timeout=TIMEOUT_S, cwd=cwd, env=env))
 
 
 def generate(*arguments, checkpoint=DEMO, stdin=b""):

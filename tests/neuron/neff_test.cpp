@@ -80,13 +80,21 @@ TEST(Neff, F049ThatWasCutAnywhereIsNone) {
     }
 }
 
-TEST(Neff, ThatHasAFlippedBitIsNoneWhenCompressed) {
+TEST(Neff, ThatHasAFlippedBitIsNoneWhenCompressedOrStillSaysTheSame) {
     const std::string file = write_neff(decode_step());
+    const NeffInfo info = read(file);
+    size_t refused = 0;
     for (size_t place = 1024 + 10; place < file.size(); ++place) {  // beyond gzip's own header
         std::string damaged = file;
         damaged[place] = static_cast<char>(damaged[place] ^ 4);
-        expect_corrupt("archive", damaged);
+        try {
+            EXPECT_EQ(read(damaged).tensors, info.tensors) << place;  // zeros copied from elsewhere are zeros
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::corrupt);
+            ++refused;
+        }
     }
+    EXPECT_GT(refused, (file.size() - 1024) * 3 / 4);
 }
 
 TEST(Neff, IsHeldToItsListOfVariables) {
