@@ -140,9 +140,10 @@ std::optional<trace::Bundle> bundle_to_compile(const CompileOptions& options) {
                           options.contexts == defaults.contexts && options.chunk_tokens == defaults.chunk_tokens &&
                           options.precision == defaults.precision && !options.emits_only && !options.plans_only;
     if (is_plain) return trace::Bundle(options.checkpoint);
-    throw Error(ErrorCode::bad_request, "this is a bundle, whose programs are what they are",
-                {{"bundle", options.checkpoint.string()}},
-                "leave --tp, --batch, --context, --chunk, --precision, --emit-only and --plan out, or name a checkpoint");
+    throw Error(
+        ErrorCode::bad_request, "this is a bundle, whose programs are what they are",
+        {{"bundle", options.checkpoint.string()}},
+        "leave --tp, --batch, --context, --chunk, --precision, --emit-only and --plan out, or name a checkpoint");
 }
 
 int run_dry(const CompileOptions& options, const trace::Bundle* bundle, NeuronCompiler& compiler) {
@@ -226,10 +227,23 @@ void describe(Command& command, CompileOptions& options) {
         {"--chunk", &options.chunk_tokens, "prompt tokens of one prefill", "N", "", true},
         {"--precision", &options.precision, "of values and caches; fp32 is for judging", "bf16|fp32", "", true},
         {"--target", &options.target, "accelerator", "inf2", "", true},
-        {"--emit-only", &options.emits_only, "write the programs without running the Neuron compiler", "", "", false, "",
+        {"--emit-only",
+         &options.emits_only,
+         "write the programs without running the Neuron compiler",
+         "",
+         "",
+         false,
+         "",
          {"--dry-run"}},
         {"--emit-hlo-text", &options.emits_text, "each program as text too"},
-        {"--plan", &options.plans_only, "write nothing; print what each program costs", "", "", false, "", {"--dry-run"}},
+        {"--plan",
+         &options.plans_only,
+         "write nothing; print what each program costs",
+         "",
+         "",
+         false,
+         "",
+         {"--dry-run"}},
         {"--json", &options.is_json, "the result as one JSON object"},
     };
     add_neuron_options(command, options.neuron);

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/interrupt.h"
 #include "base/host_memory.h"
+#include "cli/interrupt.h"
 
 namespace gemmatrace::cli {
 namespace {

@@ -115,7 +115,8 @@ void add_neuron_options(Command& command, NeuronOptions& options) {
     command.add(
         "The Neuron compiler",
         {{"--compiler", &options.compiler, "neuronx-cc or its folder; otherwise it is searched for", "FILE"},
-         {"--cache", &options.cache, "folder of compiled programs; otherwise gemmatrace/neff in the user's cache", "DIR"},
+         {"--cache", &options.cache, "folder of compiled programs; otherwise gemmatrace/neff in the user's cache",
+          "DIR"},
          {"--jobs", &options.jobs, "compiles at once; 0: as memory and cores allow", "N", "", true},
          {"--memory-gib", &options.memory_gib, "memory that compilers may take together; otherwise what is free", "N"},
          {"--compiler-flag", &options.flags, "one more option for the compiler, or another value (several times)",
@@ -218,8 +219,9 @@ int NeuronCompiler::show_dry_run(const std::vector<trace::ProgramEntry>& program
         write_out(dump_json(json, 1) + "\n");
         return 0;
     }
-    text += fmt::format("\n{} to compile, {} at once, about {} in all (an estimate; figures of others differ threefold)\n",
-                        names.size(), at_once, format_duration(seconds / at_once));
+    text +=
+        fmt::format("\n{} to compile, {} at once, about {} in all (an estimate; figures of others differ threefold)\n",
+                    names.size(), at_once, format_duration(seconds / at_once));
     text += fmt::format("compiler: {}, version {}, islpy {}\noptions: {}\ncache: {}\nknown compilers: {}\n",
                         toolchain.compiler.string(), toolchain.version_text, toolchain.islpy, joined(settings_.flags),
                         cache_.string(), neuron::known_compilers_text());

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_memory.h"
 #include "cli/checkpoint_source.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
-#include "base/host_memory.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/sizes.h"
@@ -211,10 +211,9 @@ void announce(const ServeOptions& options, const Served& served, uint16_t port, 
         "               -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"What is the capital of France?\"}}]}}'\n"
         "  clients    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY={}; model {}\n"
         "\n",
-        served.service.model_id, served.service.engine->backend_description(), served.plan.context_tokens,
-        served.slots, size_text(served.plan.bytes), options.snapshot_mib, base, has_keys ? "  (with an API key)" : "",
-        base, has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none",
-        served.service.model_id));
+        served.service.model_id, served.service.engine->backend_description(), served.plan.context_tokens, served.slots,
+        size_text(served.plan.bytes), options.snapshot_mib, base, has_keys ? "  (with an API key)" : "", base,
+        has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none", served.service.model_id));
 }
 
 // Runs the canary at the start and once a minute until told to stop.

@@ -197,7 +197,8 @@ void read_archive(std::span<const std::byte> archive, const std::string& where,
         if (count < kBlockBytes) fail_archive(where, "the archive ends in the middle of a header");
         const TarHeader header = parse_header(bytes, where);
         if (header.bytes > kLargestArchiveBytes) {
-            fail_archive(where, fmt::format("member {} of the archive has {} bytes", printable(header.name), header.bytes));
+            fail_archive(where,
+                         fmt::format("member {} of the archive has {} bytes", printable(header.name), header.bytes));
         }
         const uint64_t padding = (kBlockBytes - header.bytes % kBlockBytes) % kBlockBytes;
         if (!header.is_file || !wants(header.name)) {

@@ -34,7 +34,9 @@ constexpr size_t kLongestLog = size_t{4} << 20;
 constexpr size_t kLargestLogFile = size_t{1} << 30;
 constexpr int kMostTries = 2;
 
-double seconds_since(SteadyClock::time_point start) { return std::chrono::duration<double>(SteadyClock::now() - start).count(); }
+double seconds_since(SteadyClock::time_point start) {
+    return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
 
 void make_log_folder(const fs::path& folder) {
     std::error_code problem;
@@ -109,9 +111,10 @@ class Compilation {
             names.push_back(jobs_[each.job].name);
             costs.push_back(jobs_[each.job].cost);
             if (costs.back().memory_bytes <= settings_.limits.memory_bytes) continue;
-            settings_.say(fmt::format("warning: compiling {} takes about {} of memory and will use swap space, which is "
-                                      "slow",
-                                      names.back(), format_bytes(costs.back().memory_bytes)));
+            settings_.say(
+                fmt::format("warning: compiling {} takes about {} of memory and will use swap space, which is "
+                            "slow",
+                            names.back(), format_bytes(costs.back().memory_bytes)));
         }
         const int32_t at_once = plan_jobs(names, costs, settings_.limits);
         check_disk(folder_, cache_.folder(), jobs, at_once);
@@ -202,7 +205,8 @@ class Compilation {
         settings_.say(fmt::format("{}: compiling, expected to take about {} and {}", name,
                                   format_duration(expected_seconds(chosen.job)),
                                   format_bytes(jobs_[chosen.job].cost.memory_bytes)));
-        running_.push_back({chosen.job, chosen.tries, std::move(lock), SteadyClock::now(), 0, std::make_unique<Process>(spec)});
+        running_.push_back(
+            {chosen.job, chosen.tries, std::move(lock), SteadyClock::now(), 0, std::make_unique<Process>(spec)});
     }
 
     void look_after_running() {
@@ -305,9 +309,9 @@ class Compilation {
     std::string state() const {
         std::string text;
         for (const Running& each : running_) {
-            text += fmt::format("{}{} for {} of about {}", text.empty() ? "" : ", ", jobs_[each.job].name,
-                                format_duration(seconds_since(each.start)),
-                                format_duration(expected_seconds(each.job)));
+            text +=
+                fmt::format("{}{} for {} of about {}", text.empty() ? "" : ", ", jobs_[each.job].name,
+                            format_duration(seconds_since(each.start)), format_duration(expected_seconds(each.job)));
         }
         if (!waiting_.empty()) text += fmt::format("{}{} more to come", text.empty() ? "" : "; ", waiting_.size());
         if (memory_now_ > 0 && !running_.empty()) text += fmt::format("; {} of memory", format_bytes(memory_now_));

@@ -30,8 +30,8 @@ struct CompileSettings {
     bool is_memory_stated = false;  // by the user: then the limit is enforced; otherwise it is what is free
     // Asked in between; true stops everything.
     std::function<bool()> is_cancelled = [] { return false; };
-    std::function<void(const std::string& line)> say = [](const std::string&) {};     // what happened
-    std::function<void(const std::string& state)> show = [](const std::string&) {};   // what goes on, often
+    std::function<void(const std::string& line)> say = [](const std::string&) {};    // what happened
+    std::function<void(const std::string& state)> show = [](const std::string&) {};  // what goes on, often
 };
 
 struct CompiledJob {
@@ -49,8 +49,8 @@ struct CompiledJob {
 std::string cache_key(const CompileJob& job, const CompileSettings& settings);
 
 // Writes FOLDER/programs/NAME.neff for every job, and FOLDER/logs/NAME.log for those that were compiled now. Compilers
-// run in FOLDER/scratch/NAME, which goes away. A failure stops the others: throws the errors of plan_jobs and check_disk,
-// compiler_error, Error(corrupt) or Error(mismatch) for a NEFF that is damaged or not of the program,
+// run in FOLDER/scratch/NAME, which goes away. A failure stops the others: throws the errors of plan_jobs and
+// check_disk, compiler_error, Error(corrupt) or Error(mismatch) for a NEFF that is damaged or not of the program,
 // Error(interrupted); what was finished by then is in the cache. The log of a failure is kept in the cache too.
 std::vector<CompiledJob> compile_programs(const std::filesystem::path& folder, const std::vector<CompileJob>& jobs,
                                           const CompileSettings& settings, const GraphCache& cache);

@@ -46,14 +46,15 @@ int32_t plan_jobs(const std::vector<std::string>& names, const std::vector<Compi
         peaks.push_back(needed);
         const uint64_t available = limits.memory_bytes + limits.swap_bytes;
         if (needed <= available) continue;
-        throw Error(ErrorCode::resource,
-                    fmt::format("compiling {} takes about {} of memory, and there are {}", names[place],
-                                format_bytes(needed), format_bytes(available)),
-                    {{"program", names[place]},
-                     {"needed_bytes", std::to_string(needed)},
-                     {"available_bytes", std::to_string(available)}},
-                    "compile on a machine with more memory (it needs no accelerator; the bundle travels), use a smaller "
-                    "--context or --chunk, or say with --memory-gib how much compilers may take all the same");
+        throw Error(
+            ErrorCode::resource,
+            fmt::format("compiling {} takes about {} of memory, and there are {}", names[place], format_bytes(needed),
+                        format_bytes(available)),
+            {{"program", names[place]},
+             {"needed_bytes", std::to_string(needed)},
+             {"available_bytes", std::to_string(available)}},
+            "compile on a machine with more memory (it needs no accelerator; the bundle travels), use a smaller "
+            "--context or --chunk, or say with --memory-gib how much compilers may take all the same");
     }
     std::ranges::sort(peaks, std::greater());
     constexpr int32_t kCoresOfCompile = 4;

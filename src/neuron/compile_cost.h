@@ -1,5 +1,5 @@
-// What compiling a program will take of the host: memory, time and disk, estimated from compiles that were measured, and
-// how many may therefore run at once.
+// What compiling a program will take of the host: memory, time and disk, estimated from compiles that were measured,
+// and how many may therefore run at once.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct ProgramSize {
 };
 
 struct CompileCost {
-    uint64_t memory_bytes = 0;  // at its peak
-    double seconds = 0.0;       // on a host with four cores
+    uint64_t memory_bytes = 0;   // at its peak
+    double seconds = 0.0;        // on a host with four cores
     uint64_t scratch_bytes = 0;  // files that it writes meanwhile
     uint64_t neff_bytes = 0;
 };

@@ -59,10 +59,10 @@ void check_belongs(const Compiled& compiled, const trace::Manifest& manifest, co
     }
     const auto& programs = compiled.programs;
     if (programs.size() != manifest.programs.size()) {
-        refuse_compiled(ErrorCode::mismatch,
-                        fmt::format("{} programs are compiled, and the manifest has {}", programs.size(),
-                                    manifest.programs.size()),
-                        file);
+        refuse_compiled(
+            ErrorCode::mismatch,
+            fmt::format("{} programs are compiled, and the manifest has {}", programs.size(), manifest.programs.size()),
+            file);
     }
     for (size_t place = 0; place < programs.size(); ++place) {
         const trace::ProgramEntry& entry = manifest.programs[place];
@@ -83,9 +83,9 @@ const CompiledProgram& Compiled::find(const std::string& name) const {
 }
 
 std::string compiled_text(const Compiled& compiled) {
-    ordered_json document = {{"schema_version", kCompiledSchema},   {"hash", compiled.manifest_hash},
-                             {"target", compiled.target},           {"compiler", compiled.compiler},
-                             {"islpy", compiled.islpy},             {"flags", compiled.flags},
+    ordered_json document = {{"schema_version", kCompiledSchema}, {"hash", compiled.manifest_hash},
+                             {"target", compiled.target},         {"compiler", compiled.compiler},
+                             {"islpy", compiled.islpy},           {"flags", compiled.flags},
                              {"programs", ordered_json::array()}};
     for (const CompiledProgram& program : compiled.programs) {
         document["programs"].push_back(compiled_program_json(program));
@@ -105,7 +105,8 @@ Compiled read_compiled(const fs::path& bundle, const trace::Manifest& manifest) 
         const auto schema = document.at("schema_version").get<int64_t>();
         if (schema != kCompiledSchema) {
             refuse_compiled(ErrorCode::mismatch,
-                            fmt::format("its schema_version is {}, this program reads {}", schema, kCompiledSchema), file);
+                            fmt::format("its schema_version is {}, this program reads {}", schema, kCompiledSchema),
+                            file);
         }
         compiled.manifest_hash = document.at("hash").get<std::string>();
         compiled.target = document.at("target").get<std::string>();
@@ -116,7 +117,8 @@ Compiled read_compiled(const fs::path& bundle, const trace::Manifest& manifest) 
             compiled.programs.push_back(read_compiled_program(entry));
         }
     } catch (const nlohmann::json::exception& error) {
-        refuse_compiled(ErrorCode::corrupt, fmt::format("compiled.json is not as it was written: {}", error.what()), file);
+        refuse_compiled(ErrorCode::corrupt, fmt::format("compiled.json is not as it was written: {}", error.what()),
+                        file);
     }
     check_belongs(compiled, manifest, file);
     return compiled;
@@ -126,8 +128,8 @@ std::string neff_of(const fs::path& bundle, const CompiledProgram& program) {
     const fs::path file = bundle / program.file();
     std::string bytes = read_file(file, kLargestNeffBytes);
     if (bytes.size() != program.bytes) {
-        refuse_compiled(ErrorCode::corrupt,
-                        fmt::format("the NEFF has {} bytes, not {}", bytes.size(), program.bytes), file);
+        refuse_compiled(ErrorCode::corrupt, fmt::format("the NEFF has {} bytes, not {}", bytes.size(), program.bytes),
+                        file);
     }
     if (sha256(bytes) != program.sha256) {
         refuse_compiled(ErrorCode::corrupt, "the NEFF is not the one that was compiled", file);

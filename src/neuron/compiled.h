@@ -45,8 +45,9 @@ struct Compiled {
 
 std::string compiled_text(const Compiled& compiled);
 
-// Reads compiled.json of a bundle. Throws Error(not_found) when the bundle was not compiled, Error(corrupt) for anything
-// that this program does not write, Error(mismatch) when it belongs to another manifest or not to all of its programs.
+// Reads compiled.json of a bundle. Throws Error(not_found) when the bundle was not compiled, Error(corrupt) for
+// anything that this program does not write, Error(mismatch) when it belongs to another manifest or not to all of its
+// programs.
 Compiled read_compiled(const std::filesystem::path& bundle, const trace::Manifest& manifest);
 
 // The bytes of a program's NEFF, verified. Throws Error(not_found), Error(corrupt).

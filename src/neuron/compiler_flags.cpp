@@ -45,8 +45,8 @@ void check_extra(std::string_view word) {
     constexpr std::array<std::string_view, 5> kOurs = {"--output", "--framework", "--target", "--logfile", "--help"};
     const bool is_option = word.size() > 1 && word.starts_with('-');
     if (is_option && std::ranges::find(kOurs, word.substr(0, word.find('='))) == kOurs.end()) return;
-    throw Error(ErrorCode::bad_request,
-                fmt::format("\"{}\" cannot be handed to the compiler", printable(word)), {{"field", "--compiler-flag"}},
+    throw Error(ErrorCode::bad_request, fmt::format("\"{}\" cannot be handed to the compiler", printable(word)),
+                {{"field", "--compiler-flag"}},
                 "write an option of the compiler as one word, e.g. --compiler-flag=--optlevel=2; files and target are "
                 "named by this program");
 }

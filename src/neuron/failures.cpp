@@ -17,37 +17,61 @@ constexpr std::string_view kReport = "report this with the log; another version 
 
 const std::vector<KnownFailure>& failure_table() {
     static const std::vector<KnownFailure> table = {
-        {{"EARG001"}, ErrorCode::unsupported, "it does not take this --logical-nc-config",
+        {{"EARG001"},
+         ErrorCode::unsupported,
+         "it does not take this --logical-nc-config",
          "leave --lnc out: this accelerator has one core for one core"},
-        {{"EARG002"}, ErrorCode::unsupported, "it does not know one of its options",
-         "take away what --compiler-flag added, or use a compiler of the list that `gemmatrace compile --dry-run` prints"},
+        {{"EARG002"},
+         ErrorCode::unsupported,
+         "it does not know one of its options",
+         "take away what --compiler-flag added, or use a compiler of the list that `gemmatrace compile --dry-run` "
+         "prints"},
         {{"EVRF001", "EUOC002"}, ErrorCode::internal, "it does not have an operation of the program", kReport},
-        {{"EVRF004", "EVRF005", "EVRF051", "ESPP004"}, ErrorCode::internal,
-         "it does not have an element type of the program", "use --precision bf16; otherwise report this with the log"},
-        {{"EVRF007", "EBVF030", "EXTP004", "XTP002", "LUR015"}, ErrorCode::unsupported,
+        {{"EVRF004", "EVRF005", "EVRF051", "ESPP004"},
+         ErrorCode::internal,
+         "it does not have an element type of the program",
+         "use --precision bf16; otherwise report this with the log"},
+        {{"EVRF007", "EBVF030", "EXTP004", "XTP002", "LUR015"},
+         ErrorCode::unsupported,
          "the program has too many instructions once it is laid out in tiles",
          "use a smaller --context, --chunk or --batch, or more ranks with --tp"},
-        {{"EVRF009", "EOOM001", "EOOM002", "EXSP001", "XCG815"}, ErrorCode::resource,
+        {{"EVRF009", "EOOM001", "EOOM002", "EXSP001", "XCG815"},
+         ErrorCode::resource,
          "the program needs more than the 16 GiB of a core",
          "use more ranks with --tp, or a smaller --batch or --context; `gemmatrace compile --plan` shows the memory"},
         {{"EVRF013"}, ErrorCode::internal, "a top-k of whole numbers is not supported", kReport},
         {{"EVRF015", "EHCA005"}, ErrorCode::internal, "it does not know a custom call of the program", kReport},
         {{"EVRF016", "EVRF060"}, ErrorCode::internal, "a scatter that sums whole numbers is not supported", kReport},
-        {{"EVRF022", "EVRF035", "ESFH002"}, ErrorCode::internal, "whole numbers of this width are not supported", kReport},
-        {{"EVRF031", "EVRF056", "ESMP002"}, ErrorCode::internal, "a constant index lies outside of its tensor", kReport},
-        {{"EVRF059", "EVRF065"}, ErrorCode::mismatch, "a kernel in the program is of another release",
+        {{"EVRF022", "EVRF035", "ESFH002"},
+         ErrorCode::internal,
+         "whole numbers of this width are not supported",
+         kReport},
+        {{"EVRF031", "EVRF056", "ESMP002"},
+         ErrorCode::internal,
+         "a constant index lies outside of its tensor",
+         kReport},
+        {{"EVRF059", "EVRF065"},
+         ErrorCode::mismatch,
+         "a kernel in the program is of another release",
          "use the packages of one SDK"},
         {{"EVRF061"}, ErrorCode::internal, "a sum of whole numbers over ranks would be done in fp32", kReport},
         {{"EVRF064"}, ErrorCode::internal, "a shape of the program contradicts its operands", kReport},
         {{"EMOD025"}, ErrorCode::internal, "the program has a shape that is not fixed", kReport},
-        {{"INLA001", "NLA001"}, ErrorCode::unsupported,
+        {{"INLA001", "NLA001"},
+         ErrorCode::unsupported,
          "a tile needs more than the 196,608 bytes that a partition of the core's memory has",
          "use a smaller --context, --chunk or --batch, or more ranks with --tp"},
-        {{"IBIR229"}, ErrorCode::unsupported, "a tile finds no place in the core's memory",
+        {{"IBIR229"},
+         ErrorCode::unsupported,
+         "a tile finds no place in the core's memory",
          "use a smaller --context, --chunk or --batch, or --compiler-flag=-O1"},
-        {{"IXCG856"}, ErrorCode::unsupported, "a top-k has fewer than eight elements in a partition",
+        {{"IXCG856"},
+         ErrorCode::unsupported,
+         "a top-k has fewer than eight elements in a partition",
          "use another number of ranks with --tp"},
-        {{"ISMP902"}, ErrorCode::mismatch, "its islpy is not the version that it was built for",
+        {{"ISMP902"},
+         ErrorCode::mismatch,
+         "its islpy is not the version that it was built for",
          "install the islpy that goes with this compiler (`gemmatrace compile --dry-run` names it) beside it"},
         {{"IXGM002", "ILLC059", "TEN404"}, ErrorCode::device, "it failed inside", kReport},
     };
@@ -56,8 +80,8 @@ const std::vector<KnownFailure>& failure_table() {
 
 bool is_code(std::string_view word) {
     // A few letters, then three digits.
-    const size_t letters = static_cast<size_t>(
-        std::ranges::find_if_not(word, [](char c) { return c >= 'A' && c <= 'Z'; }) - word.begin());
+    const size_t letters =
+        static_cast<size_t>(std::ranges::find_if_not(word, [](char c) { return c >= 'A' && c <= 'Z'; }) - word.begin());
     const std::string_view digits = word.substr(letters);
     return letters >= 2 && letters <= 5 && digits.size() == 3 &&
            std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
@@ -65,8 +89,9 @@ bool is_code(std::string_view word) {
 
 const KnownFailure* failure_of(std::string_view code) {
     const auto& table = failure_table();
-    const auto found = std::ranges::find_if(
-        table, [&](const KnownFailure& failure) { return std::ranges::find(failure.codes, code) != failure.codes.end(); });
+    const auto found = std::ranges::find_if(table, [&](const KnownFailure& failure) {
+        return std::ranges::find(failure.codes, code) != failure.codes.end();
+    });
     return found == table.end() ? nullptr : &*found;
 }
 

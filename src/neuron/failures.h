@@ -15,7 +15,7 @@ namespace gemmatrace::neuron {
 struct KnownFailure {
     std::vector<std::string_view> codes;  // "EVRF001"; the first is how the compiler writes it today
     ErrorCode code = ErrorCode::device;
-    std::string_view cause;   // goes on from "the Neuron compiler refuses PROGRAM: "
+    std::string_view cause;  // goes on from "the Neuron compiler refuses PROGRAM: "
     std::string_view remedy;
 };
 std::span<const KnownFailure> known_failures();

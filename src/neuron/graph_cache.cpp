@@ -119,13 +119,12 @@ std::optional<CacheEntry> GraphCache::find(const std::string& key) const {
     }
     if (entry) return entry;
     const bool is_gone = fs::remove(path, problem);
-    remark_(fmt::format("a damaged entry of the cache {}: {}", is_gone ? "was removed" : "counts as none",
-                        path.string()));
+    remark_(
+        fmt::format("a damaged entry of the cache {}: {}", is_gone ? "was removed" : "counts as none", path.string()));
     return std::nullopt;
 }
 
-void GraphCache::store(const CacheIngredients& ingredients, const std::string& program,
-                       const CacheEntry& entry) const {
+void GraphCache::store(const CacheIngredients& ingredients, const std::string& program, const CacheEntry& entry) const {
     ordered_json header = {{"key", ingredients.key()}, {"program", program}};
     header.update(ingredients_json(ingredients));
     header["seconds"] = entry.seconds;

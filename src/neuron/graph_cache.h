@@ -1,7 +1,7 @@
 // What the compiler has made, kept by everything that decides it, so that nothing is compiled twice.
 //
-// An entry is one file, KEY.neff-entry: the SHA-256 of the rest, a line of JSON that says what it is, and the NEFF. It is
-// written beside its place and renamed, and believed only when the hash is right; so a copy that was cut, a killed
+// An entry is one file, KEY.neff-entry: the SHA-256 of the rest, a line of JSON that says what it is, and the NEFF. It
+// is written beside its place and renamed, and believed only when the hash is right; so a copy that was cut, a killed
 // process or a mount without renames cannot bring a wrong one. Only successes are kept.
 #pragma once
 

@@ -105,8 +105,8 @@ class VariableReader : public nlohmann::json_sax<nlohmann::json> {
     // passes by.
     bool enter(bool is_object) {
         if (open_ >= kDeepestJson) return fail("the list of variables is nested too deeply");
-        const bool is_on_way = is_object && open_ == depth_ &&
-                               (depth_ == 0 || (depth_ == 1 && key_ == "var") || depth_ == 2);
+        const bool is_on_way =
+            is_object && open_ == depth_ && (depth_ == 0 || (depth_ == 1 && key_ == "var") || depth_ == 2);
         ++open_;
         if (!is_on_way) return true;
         if (++depth_ == 2) {
@@ -176,8 +176,8 @@ void read_variables(const std::string& text, NeffInfo& info, const std::string& 
 }  // namespace
 
 const NeffTensor* NeffInfo::find(NeffTensor::Kind kind, std::string_view tensor) const {
-    const auto found = std::ranges::find_if(
-        tensors, [&](const NeffTensor& each) { return each.kind == kind && each.name == tensor; });
+    const auto found =
+        std::ranges::find_if(tensors, [&](const NeffTensor& each) { return each.kind == kind && each.name == tensor; });
     return found == tensors.end() ? nullptr : &*found;
 }
 
@@ -198,7 +198,8 @@ void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expect
         throw Error(ErrorCode::mismatch,
                     fmt::format("{} {} {}", tensor.kind == NeffTensor::Kind::input ? "input" : "output",
                                 printable(tensor.name), fault),
-                    {{"file", printable(where)}}, "compile the bundle again, with a compiler of the list that is known");
+                    {{"file", printable(where)}},
+                    "compile the bundle again, with a compiler of the list that is known");
     };
     std::map<std::pair<NeffTensor::Kind, std::string_view>, uint64_t> found;
     for (const NeffTensor& tensor : info.tensors) found[{tensor.kind, tensor.name}] = tensor.bytes;
@@ -212,7 +213,8 @@ void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expect
     }
     for (const NeffTensor& tensor : info.tensors) {
         const bool is_interface = tensor.kind == NeffTensor::Kind::input || tensor.kind == NeffTensor::Kind::output;
-        if (is_interface && found.contains({tensor.kind, tensor.name})) refuse(tensor, "of the NEFF is not in the program");
+        if (is_interface && found.contains({tensor.kind, tensor.name}))
+            refuse(tensor, "of the NEFF is not in the program");
     }
 }
 

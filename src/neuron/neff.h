@@ -1,7 +1,7 @@
 // A NEFF, what the Neuron compiler makes of a program: its header, and the tensors that its archive names.
 //
-// The layout is AWS's: a header of 1,024 bytes, little endian, then a tar archive, plain or gzip-compressed, whose member
-// sg00/def.json lists every variable of the program.
+// The layout is AWS's: a header of 1,024 bytes, little endian, then a tar archive, plain or gzip-compressed, whose
+// member sg00/def.json lists every variable of the program.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct NeffInfo {
     uint32_t lnc_size = 0;      // physical cores that act as one
     std::string build_version;  // of the compiler
     std::string name;
-    uint64_t scratchpad_bytes = 0;  // where the last variable of the scratchpad ends
+    uint64_t scratchpad_bytes = 0;    // where the last variable of the scratchpad ends
     std::vector<NeffTensor> tensors;  // in the file's order
 
     // Null when there is no input or output of that name.
@@ -44,7 +44,8 @@ struct NeffInfo {
 inline constexpr size_t kNeffHeaderBytes = 1024;
 
 // Reads a whole NEFF; `where` is the file, for messages. Throws Error(corrupt) when the header's sizes are not those of
-// the file, the archive is damaged or has no list of variables, or an input or output has no size or stands there twice.
+// the file, the archive is damaged or has no list of variables, or an input or output has no size or stands there
+// twice.
 NeffInfo read_neff(std::span<const std::byte> file, const std::string& where);
 
 // Throws Error(mismatch), naming the first that differs with both values, unless the NEFF takes and gives exactly the

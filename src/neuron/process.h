@@ -14,14 +14,14 @@
 namespace gemmatrace::neuron {
 
 struct ProcessSpec {
-    std::vector<std::string> arguments;  // the first is the program's path
-    std::filesystem::path directory;     // where it runs
-    std::filesystem::path output;        // file for its standard output and error
+    std::vector<std::string> arguments;    // the first is the program's path
+    std::filesystem::path directory;       // where it runs
+    std::filesystem::path output;          // file for its standard output and error
     std::vector<std::string> environment;  // "NAME=VALUE"
 };
 
-// Our environment without what steers the compiler behind our back (NEURON_CC_FLAGS and all else of NEURON and XLA), and
-// with the folder of `program` in front of PATH, where its helpers lie.
+// Our environment without what steers the compiler behind our back (NEURON_CC_FLAGS and all else of NEURON and XLA),
+// and with the folder of `program` in front of PATH, where its helpers lie.
 std::vector<std::string> compiler_environment(const std::filesystem::path& program);
 
 class Process {

@@ -96,7 +96,8 @@ std::string installed_islpy(const fs::path& compiler) {
     const fs::path resolved = fs::absolute(compiler, problem);
     for (const char* library : {"lib", "lib64"}) {
         const fs::path folder = resolved.parent_path().parent_path() / library;
-        for (fs::directory_iterator python(folder, problem), end; !problem && python != end; python.increment(problem)) {
+        for (fs::directory_iterator python(folder, problem), end; !problem && python != end;
+             python.increment(problem)) {
             if (!python->path().filename().string().starts_with("python")) continue;
             for (const char* packages : {"site-packages", "dist-packages"}) {
                 std::error_code absent;
@@ -144,8 +145,7 @@ Toolchain read_toolchain(const fs::path& compiler, const fs::path& scratch) {
     toolchain.version_text = word_after(block, "Compiler version");
     const auto version = parse_version(toolchain.version_text);
     if (!version) {
-        throw Error(ErrorCode::corrupt,
-                    fmt::format("the Neuron compiler says no version: \"{}\"", printable(block)),
+        throw Error(ErrorCode::corrupt, fmt::format("the Neuron compiler says no version: \"{}\"", printable(block)),
                     {{"compiler", compiler.string()}}, "name the real neuronx-cc with --compiler");
     }
     toolchain.version = *version;

@@ -14,14 +14,14 @@ struct Toolchain {
     std::filesystem::path compiler;
     std::string version_text;  // "2.26.6360.0+1d2a3b", as it calls itself
     Version version;
-    std::string islpy;           // "2023.2.5"; empty: not found
+    std::string islpy;                 // "2023.2.5"; empty: not found
     const Release* release = nullptr;  // that it belongs to; null: none that we know
 };
 
 struct CompilerSearch {
     std::filesystem::path compiler;  // what the user named; empty: GEMMATRACE_NEURONX_CC, else a search
     std::function<std::optional<std::string>(const char*)> environment;  // of the process
-    std::filesystem::path environments = "/opt";  // where AWS's images keep virtual environments
+    std::filesystem::path environments = "/opt";                         // where AWS's images keep virtual environments
 };
 
 // The compiler that the user named; else the first in PATH, in the active virtual environment, in those of AWS's images

@@ -33,7 +33,8 @@ constexpr const char* kMakeAgain = "make the bundle again with `gemmatrace compi
 class LockedFolder {
   public:
     LockedFolder() = default;
-    LockedFolder(const fs::path& path, int how) : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    LockedFolder(const fs::path& path, int how)
+        : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
         if (descriptor_ >= 0) has_lock_ = ::flock(descriptor_, how) == 0;
     }
     ~LockedFolder() {

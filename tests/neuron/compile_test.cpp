@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::expect_error;
-using testing::TemporaryFolder;
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 
 // Whether the process whose number a file holds is gone within seconds, or waits for somebody to ask for its status.
 bool ends_soon(const fs::path& file) {
@@ -57,7 +57,8 @@ class CompileLoop : public ::testing::Test {
     CompileJob job(const std::string& name, uint64_t memory_bytes = 1'000'000) {
         std::ofstream(folder_ / ("bundle/programs/" + name + ".hlo.pb")) << name;
         using Kind = NeffTensor::Kind;
-        return {name, sha256(name), {{"hidden", Kind::input, 128}, {"token", Kind::output, 4}}, {memory_bytes, 1.0, 0, 0}};
+        return {
+            name, sha256(name), {{"hidden", Kind::input, 128}, {"token", Kind::output, 4}}, {memory_bytes, 1.0, 0, 0}};
     }
 
     std::vector<CompiledJob> compile(const std::vector<CompileJob>& jobs) {
@@ -71,8 +72,7 @@ class CompileLoop : public ::testing::Test {
     std::string said_;
 };
 
-constexpr const char* kHoldsMemory =
-    "{ head -c 200000000 /dev/zero; sleep 0.8; } | tail -c 200000000 > held; rm held";
+constexpr const char* kHoldsMemory = "{ head -c 200000000 /dev/zero; sleep 0.8; } | tail -c 200000000 > held; rm held";
 
 TEST_F(CompileLoop, F056StopsTheLastOfSeveralBeforeMemoryRunsOutAndRunsItAlone) {
     compiler_does(kHoldsMemory);
@@ -104,7 +104,8 @@ TEST_F(CompileLoop, RunsTogetherOnlyWhatFitsByItsEstimate) {
 TEST_F(CompileLoop, GivesEachCompilerAFolderOfItsOwnAndNoWordFromOutside) {
     ::setenv("NEURON_CC_FLAGS", "--planted", 1);
     ::setenv("XLA_FLAGS", "--planted", 1);
-    compiler_does("env > ../../environment; cat program.hlo.pb > ../../read; echo $* > ../../arguments; pwd > ../../place");
+    compiler_does(
+        "env > ../../environment; cat program.hlo.pb > ../../read; echo $* > ../../arguments; pwd > ../../place");
     compile({job("only")});
     ::unsetenv("NEURON_CC_FLAGS");
     ::unsetenv("XLA_FLAGS");

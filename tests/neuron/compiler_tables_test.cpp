@@ -14,16 +14,17 @@
 namespace gemmatrace::neuron {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
 using ::testing::ElementsAre;
+using testing::expect_error;
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 
 TEST(Versions, AreFoundInWhateverSurroundsThem) {
     EXPECT_EQ(parse_version("2.26.6360.0+1d2a3b"), (Version{2, 26, 6360}));
     EXPECT_EQ(parse_version("neuronx-cc version 2.23"), (Version{2, 23, 0}));
     EXPECT_EQ(parse_version("cp310 v1 2.30.51.0-abc"), (Version{2, 30, 51}));
-    for (const char* nothing : {"", "none", "2", "2.", "v", "x86_64 64"}) EXPECT_FALSE(parse_version(nothing)) << nothing;
+    for (const char* nothing : {"", "none", "2", "2.", "v", "x86_64 64"})
+        EXPECT_FALSE(parse_version(nothing)) << nothing;
     EXPECT_LT((Version{2, 9, 900}), (Version{2, 27, 0}));
 }
 
@@ -45,8 +46,10 @@ Toolchain toolchain_of(const char* compiler, const char* islpy) {
 }
 
 TEST(Toolchains, F036AreHeldToTheIslpyTheirCompilerWasMadeFor) {
-    for (const auto& [compiler, islpy] : std::vector<std::pair<const char*, const char*>>{
-             {"2.27.5334.0+abc", "2026.1"}, {"2.26.6360.0", "2023.2.5"}, {"2.23.6484", "2023.1"}, {"2.18.121", "2024.2"}}) {
+    for (const auto& [compiler, islpy] : std::vector<std::pair<const char*, const char*>>{{"2.27.5334.0+abc", "2026.1"},
+                                                                                          {"2.26.6360.0", "2023.2.5"},
+                                                                                          {"2.23.6484", "2023.1"},
+                                                                                          {"2.18.121", "2024.2"}}) {
         EXPECT_EQ(toolchain_fault(toolchain_of(compiler, islpy)), std::nullopt) << compiler << " " << islpy;
     }
     for (const auto& [compiler, islpy, said] : std::vector<std::array<const char*, 3>>{
@@ -85,8 +88,8 @@ TEST(Toolchains, AreSearchedForWherePeopleHaveThem) {
     expect_error(ErrorCode::not_found, {"neuronx-cc", "venv/bin", "--compiler", "--emit-only"},
                  [&] { find_compiler(search); });
     // The last one made goes before the others.
-    for (const char* place : {"home/.local/bin", "opt/aws_neuronx_venv_a/bin", "opt/aws_neuronx_venv_b/bin", "venv/bin",
-                              "b", "named"}) {
+    for (const char* place :
+         {"home/.local/bin", "opt/aws_neuronx_venv_a/bin", "opt/aws_neuronx_venv_b/bin", "venv/bin", "b", "named"}) {
         const auto program = folder.path() / place / "neuronx-cc";
         make_program(program, "#!/bin/sh\n");
         if (std::string(place) == "named") environment["GEMMATRACE_NEURONX_CC"] = program.parent_path();
@@ -101,7 +104,8 @@ TEST(Toolchains, AreSearchedForWherePeopleHaveThem) {
 TEST(Toolchains, TellTheirVersionAndTheIslpyBesideThem) {
     const TemporaryFolder folder;
     const auto program = folder.path() / "venv" / "bin" / "neuronx-cc";
-    const std::string block = "#!/bin/sh\necho 'NeuronX Compiler version 2.23.6484.0+3b612583\n\nPython version 3.10.12'\n";
+    const std::string block =
+        "#!/bin/sh\necho 'NeuronX Compiler version 2.23.6484.0+3b612583\n\nPython version 3.10.12'\n";
     make_program(program, block);
     EXPECT_EQ(read_toolchain(program, folder.path()).islpy, "");
     make_program(folder.path() / "venv/lib/python3.10/site-packages/islpy-2023.2.5.dist-info/METADATA", "");
@@ -140,7 +144,8 @@ TEST(CompilerFailures, AreToldByTheLastCodeOfALog) {
     EXPECT_EQ(failure_code_in("ERROR NCC_ABC123: other\n[XTP002] too many instructions"), "XTP002");
     EXPECT_EQ(failure_code_in("NCC_ABC123 alone"), "ABC123");
     EXPECT_EQ(failure_code_in("NCC_EVRF007 then NCC_INLA001"), "INLA001");
-    for (const char* none : {"", "[2026]", "[ERROR] failed", "NCC_", "NCC_EVRF", "[INFO123]x [A001]", "NCC_TOOLONG123"}) {
+    for (const char* none :
+         {"", "[2026]", "[ERROR] failed", "NCC_", "NCC_EVRF", "[INFO123]x [A001]", "NCC_TOOLONG123"}) {
         EXPECT_EQ(failure_code_in(none), "") << none;
     }
 }
@@ -203,15 +208,16 @@ TEST(CompileCosts, F056SayHowManyCompilesAMachineBears) {
         return HostLimits{gigabytes * 1'000'000'000, swap * 1'000'000'000, cores, jobs};
     };
     EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(64, 32, 0)), 3);
-    EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(64, 8, 0)), 2);   // cores
+    EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(64, 8, 0)), 2);  // cores
     EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(64, 2, 0)), 1);
     EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(18, 32, 0)), 2);  // memory
     EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(16, 32, 3)), 1);  // also when more are asked for
     EXPECT_EQ(plan_jobs(names, costs({8, 9, 7}), limits(64, 2, 2)), 2);
     EXPECT_EQ(plan_jobs(names, costs({8, 90, 7}), limits(64, 32, 0, 40)), 1);  // with swap, alone
     EXPECT_EQ(plan_jobs({}, {}, limits(64, 32, 0)), 1);
-    expect_error(ErrorCode::resource, {"compiling b takes about 90.0 GB", "64.0 GB", "--memory-gib"},
-                 [&] { plan_jobs(names, costs({8, 90, 7}), limits(64, 32, 0)); });
+    expect_error(ErrorCode::resource, {"compiling b takes about 90.0 GB", "64.0 GB", "--memory-gib"}, [&] {
+        plan_jobs(names, costs({8, 90, 7}), limits(64, 32, 0));
+    });
     expect_error(ErrorCode::bad_request, {"--jobs"}, [&] { plan_jobs({}, {}, limits(64, 32, -1)); });
 }
 

@@ -197,7 +197,8 @@ TEST(CompiledBundle, F037OfAnotherManifestOrProgramIsRefused) {
     refused(ErrorCode::mismatch, "another manifest", [](Compiled& compiled) { compiled.manifest_hash[0] ^= 1; });
     refused(ErrorCode::mismatch, "another manifest", [](Compiled& compiled) { compiled.target = "trn2"; });
     refused(ErrorCode::mismatch, "0 programs", [](Compiled& compiled) { compiled.programs.clear(); });
-    refused(ErrorCode::mismatch, "of another program", [](Compiled& compiled) { compiled.programs[0].program_sha256[0] = 'b'; });
+    refused(ErrorCode::mismatch, "of another program",
+            [](Compiled& compiled) { compiled.programs[0].program_sha256[0] = 'b'; });
     refused(ErrorCode::mismatch, "of another program", [](Compiled& compiled) { compiled.programs[0].name = "../x"; });
     const auto refused_text = [&](ErrorCode code, const std::string& text) {
         std::ofstream(folder / "compiled.json") << text;
@@ -227,7 +228,9 @@ TEST(CompiledBundle, ANeffMustTakeAndGiveWhatTheProgramDoes) {
     refused("input hidden is not in the NEFF", [](auto& tensors) { tensors[2].name = "input0"; });
     refused("output cache is not in the NEFF", [](auto& tensors) { tensors[0].kind = Kind::other; });
     refused("hidden has 34 bytes in the NEFF, and 32", [](auto& tensors) { tensors[2].bytes = 34; });
-    refused("seed of the NEFF is not in the program", [](auto& tensors) { tensors.push_back({"seed", Kind::input, 4}); });
+    refused("seed of the NEFF is not in the program", [](auto& tensors) {
+        tensors.push_back({"seed", Kind::input, 4});
+    });
 }
 
 }  // namespace

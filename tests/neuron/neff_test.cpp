@@ -8,8 +8,8 @@ namespace gemmatrace::neuron {
 namespace {
 
 using standin::gzip;
-using standin::with_neff_header;
 using standin::NeffContent;
+using standin::with_neff_header;
 using standin::write_neff;
 using testing::expect_error;
 
@@ -17,8 +17,9 @@ NeffContent decode_step() {
     NeffContent content;
     content.feature_bits = 0x8000000000000001;
     content.name = "decode_c64.neff";
-    content.variables = {{"hidden", "input", 128}, {"cache.must_alias_input", "input", 4096}, {"cache", "output", 4096},
-                         {"token", "output", 4},   {"spill", "virtual", 1000, 512},           {"low", "virtual", 400, 0},
+    content.variables = {{"hidden", "input", 128},        {"cache.must_alias_input", "input", 4096},
+                         {"cache", "output", 4096},       {"token", "output", 4},
+                         {"spill", "virtual", 1000, 512}, {"low", "virtual", 400, 0},
                          {"queue", "tmp-buf", 7}};
     content.members = {{"standin/program.hlo.pb", std::string("\x0a\x00\x01proto", 8)}};
     return content;
@@ -117,7 +118,8 @@ TEST(Neff, IsHeldToItsListOfVariables) {
              {"size of x is missing", R"({"var": {"x": {"type": "input"}}})"},
              {"size of x is missing", R"({"var": {"x": {"type": "output", "size": -4}}})"},
              {"size of x is missing", R"({"var": {"x": {"type": "output", "size": 4.5}}})"},
-             {"impossible", R"({"var": {"x": {"type": "virtual", "size": )" + huge + R"(, "backing_variable_off": 9}}})"},
+             {"impossible",
+              R"({"var": {"x": {"type": "virtual", "size": )" + huge + R"(, "backing_variable_off": 9}}})"},
              {"impossible", R"({"var": {"x": {"type": "virtual", "size": 9, "backing_variable_off": )" + huge + "}}}"},
              {"twice", R"({"var": {"x": {"type": "input", "size": 4}, "x": {"type": "input", "size": 4}}})"},
              {"two lists", R"({"var": {}, "var": {}})"},

@@ -1,5 +1,5 @@
-// A stand-in for the Neuron compiler: takes its command line, looks at the program as it would, and writes a NEFF with a
-// true header and list of variables that carries the program. It fails on request, in every way that is on record.
+// A stand-in for the Neuron compiler: takes its command line, looks at the program as it would, and writes a NEFF with
+// a true header and list of variables that carries the program. It fails on request, in every way that is on record.
 //
 // Environment (read at each run):
 //   STANDIN_CC_LOG=FILE           a line a compile: the program's name and its options
@@ -74,14 +74,31 @@ struct CommandLine {
 };
 
 CommandLine parse_command_line(const std::vector<std::string>& words) {
-    static const std::set<std::string> valued = {
-        "--framework", "--target", "--model-type", "--auto-cast", "--auto-cast-type", "--optlevel", "--output",
-        "--logfile", "--logfile-verbose", "--verbose", "--lnc", "--logical-nc-config", "--hbm-scratchpad-page-size",
-        "--tensorizer-options", "--internal-hlo2tensorizer-options", "--implicit-integer-downcast"};
-    static const std::set<std::string> plain = {
-        "-O1", "-O2", "-O3", "--enable-saturate-infinity", "--enable-mixed-precision-accumulation",
-        "--disable-mixed-precision-accumulation", "--enable-fast-context-switch",
-        "--enable-fast-loading-neuron-binaries", "--disable-dge"};
+    static const std::set<std::string> valued = {"--framework",
+                                                 "--target",
+                                                 "--model-type",
+                                                 "--auto-cast",
+                                                 "--auto-cast-type",
+                                                 "--optlevel",
+                                                 "--output",
+                                                 "--logfile",
+                                                 "--logfile-verbose",
+                                                 "--verbose",
+                                                 "--lnc",
+                                                 "--logical-nc-config",
+                                                 "--hbm-scratchpad-page-size",
+                                                 "--tensorizer-options",
+                                                 "--internal-hlo2tensorizer-options",
+                                                 "--implicit-integer-downcast"};
+    static const std::set<std::string> plain = {"-O1",
+                                                "-O2",
+                                                "-O3",
+                                                "--enable-saturate-infinity",
+                                                "--enable-mixed-precision-accumulation",
+                                                "--disable-mixed-precision-accumulation",
+                                                "--enable-fast-context-switch",
+                                                "--enable-fast-loading-neuron-binaries",
+                                                "--disable-dge"};
     CommandLine line;
     for (size_t place = 0; place < words.size(); ++place) {
         const std::string& word = words[place];
@@ -166,8 +183,8 @@ void check_program(const hlo::Module& module) {
     constexpr int64_t kPartitionBytes = 196608;
     for (const hlo::Instruction& instruction : module.entry().instructions) {
         if (instruction.opcode != hlo::Opcode::tanh || instruction.shape.dimensions.empty()) continue;
-        const int64_t row = instruction.shape.dimensions.back() *
-                            static_cast<int64_t>(hlo::element_bytes(instruction.shape.type));
+        const int64_t row =
+            instruction.shape.dimensions.back() * static_cast<int64_t>(hlo::element_bytes(instruction.shape.type));
         if (row <= kPartitionBytes) continue;
         fail("INLA001", instruction.name + " wants " + std::to_string(row) + " of 196608 bytes per partition");
     }
