@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "base/durable_file.h"
@@ -51,19 +52,6 @@ std::optional<CacheEntry> parse_entry(const std::string& file, const std::string
     }
 }
 
-// Gives a file its name; where the file system knows no rename, by copying, which the entry's hash makes safe.
-void rename_or_copy(const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) == 0) return;
-    const int error = errno;
-    if (error != EPERM && error != ENOSYS && error != EOPNOTSUPP && error != EINVAL && error != EXDEV) {
-        fail_writing(to, error);
-    }
-    const std::string bytes = read_file(from, kLargestEntry);
-    ::unlink(to.c_str());
-    write_durably(to, bytes);
-    ::unlink(from.c_str());
-}
-
 }  // namespace
 
 std::string CacheIngredients::key() const { return sha256(dump_json(ingredients_json(*this))); }
@@ -86,11 +74,25 @@ GraphCache::Lock& GraphCache::Lock::operator=(Lock&& other) noexcept {
     return *this;
 }
 
-GraphCache::GraphCache(fs::path folder, std::function<void(const std::string&)> remark)
-    : folder_(std::move(folder)), remark_(std::move(remark)) {}
+GraphCache::GraphCache(fs::path folder, std::function<void(const std::string&)> remark,
+                       std::function<int(const char*, const char*)> rename)
+    : folder_(std::move(folder)), remark_(std::move(remark)), rename_(std::move(rename)) {}
 
 fs::path GraphCache::file_of(const std::string& key) const {
     return folder_ / fmt::format("v{}", kCacheSchema) / (key + ".neff-entry");
+}
+
+// Gives a file its name; where the file system knows no rename, by copying, which the entry's hash makes safe.
+void GraphCache::rename_or_copy(const fs::path& from, const fs::path& to) const {
+    if (rename_(from.c_str(), to.c_str()) == 0) return;
+    const int error = errno;
+    if (error != EPERM && error != ENOSYS && error != EOPNOTSUPP && error != EINVAL && error != EXDEV) {
+        fail_writing(to, error);
+    }
+    const std::string bytes = read_file(from, kLargestEntry);
+    ::unlink(to.c_str());
+    write_durably(to, bytes);
+    ::unlink(from.c_str());
 }
 
 void GraphCache::remove_abandoned() const {
@@ -136,11 +138,7 @@ void GraphCache::store(const CacheIngredients& ingredients, const std::string& p
         std::error_code problem;
         fs::create_directories(path.parent_path(), problem);
         if (problem) fail_writing(path.parent_path(), problem.value());
-        std::string beside = path.string() + ".XXXXXX";
-        const int made = ::mkstemp(beside.data());
-        if (made < 0) fail_writing(path, errno);
-        ::close(made);
-        ::unlink(beside.c_str());
+        const std::string beside = fmt::format("{}.{:08x}", path.string(), std::random_device()());
         try {
             write_durably(beside, sha256(rest) + "\n" + rest);
             rename_or_copy(beside, path);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -54,8 +55,10 @@ class GraphCache {
         int descriptor_;
     };
 
-    // `remark` is told what went wrong without harm: a damaged entry, a folder that cannot be written.
-    GraphCache(std::filesystem::path folder, std::function<void(const std::string&)> remark);
+    // `remark` is told what went wrong without harm: a damaged entry, a folder that cannot be written. `rename` gives a
+    // file its name as rename(2) does; replaced in tests by that of a mount that cannot.
+    GraphCache(std::filesystem::path folder, std::function<void(const std::string&)> remark,
+               std::function<int(const char* from, const char* to)> rename = ::rename);
 
     const std::filesystem::path& folder() const { return folder_; }
 
@@ -73,9 +76,11 @@ class GraphCache {
 
   private:
     std::filesystem::path file_of(const std::string& key) const;
+    void rename_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) const;
 
     std::filesystem::path folder_;
     std::function<void(const std::string&)> remark_;
+    std::function<int(const char*, const char*)> rename_;
 };
 
 }  // namespace gemmatrace::neuron

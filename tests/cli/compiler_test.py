@@ -236,7 +236,7 @@ class CompilerTest(Compiling):
         self.assertEqual(*((self.folder / name / "programs" / "decode_c32.neff").read_bytes() for name in ("one", "two")))
 
     def test_several_run_at_once_where_that_is_allowed(self):
-        done = self.must_compile("--jobs", 4, "--memory-gib", 64, planted={"STANDIN_CC_SLOW_MS": "300"})
+        done = self.must_compile("--jobs", 4, "--memory-gib", 64, planted={"STANDIN_CC_SLOW_MS": "1500"})
         words = [line.split(":")[1].split()[0].strip(",") for line in done.err.splitlines() if "comp" in line.split(":")[-1]]
         self.assertEqual(words.index("compiled"), 4, done.err)  # four began before one ended
 

@@ -1,5 +1,7 @@
 // The tables of the compiler room: releases, options, failures, and the estimates of what a compile takes.
 #include "neuron/compile_cost.h"
+
+#include "base/file_mapping.h"
 #include "neuron/compiler_flags.h"
 #include "neuron/failures.h"
 #include "neuron/releases.h"
@@ -26,6 +28,15 @@ TEST(Versions, AreFoundInWhateverSurroundsThem) {
     for (const char* nothing : {"", "none", "2", "2.", "v", "x86_64 64"})
         EXPECT_FALSE(parse_version(nothing)) << nothing;
     EXPECT_LT((Version{2, 9, 900}), (Version{2, 27, 0}));
+}
+
+TEST(Releases, AreThoseOfTheDocument) {
+    const std::string document = read_file(std::string(GEMMATRACE_SOURCE_DIR) + "/docs/compiling.md", 1 << 20);
+    for (const Release& release : known_releases()) {
+        EXPECT_THAT(document, HasSubstr(release.compiler.text()));
+        EXPECT_THAT(document, HasSubstr(std::string(release.sdk)));
+        EXPECT_THAT(document, HasSubstr("| " + std::string(release.islpy.empty() ? "any before 2026" : release.islpy)));
+    }
 }
 
 TEST(Releases, FollowEachOtherAndOneRule) {

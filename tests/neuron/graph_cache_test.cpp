@@ -1,6 +1,7 @@
 // The cache: keys over everything that decides, entries that are believed only whole.
 #include "neuron/graph_cache.h"
 
+#include <cerrno>
 #include <fstream>
 
 #include "base/file_mapping.h"
@@ -60,6 +61,30 @@ TEST_F(GraphCacheTest, WhatWasStoredIsFoundAndNothingElse) {
     EXPECT_EQ(found->peak_memory_bytes, 7'500'000'000U);
     EXPECT_EQ(std::distance(fs::directory_iterator(file().parent_path()), {}), 1);
     EXPECT_TRUE(remarks_.empty());
+}
+
+TEST_F(GraphCacheTest, AMountThatCannotRenameIsWrittenToDirectly) {
+    for (const int error : {ENOSYS, EPERM}) {
+        const GraphCache mounted(
+            folder_ / "cache", [this](const std::string& text) { remarks_.push_back(text); },
+            [error](const char*, const char*) {
+                errno = error;
+                return -1;
+            });
+        mounted.store(kIngredients, "decode_c64", entry_);
+        EXPECT_EQ(mounted.find(kIngredients.key())->neff, entry_.neff);
+        EXPECT_EQ(std::distance(fs::directory_iterator(file().parent_path()), {}), 1);
+    }
+    EXPECT_TRUE(remarks_.empty());
+    const GraphCache failing(
+        folder_ / "other", [this](const std::string& text) { remarks_.push_back(text); },
+        [](const char*, const char*) {
+            errno = EIO;
+            return -1;
+        });
+    failing.store(kIngredients, "decode_c64", entry_);
+    EXPECT_FALSE(failing.find(kIngredients.key()));
+    EXPECT_EQ(remarks_.size(), 1U);
 }
 
 TEST_F(GraphCacheTest, F049AnEntryThatIsCutOrChangedAnywhereIsRemoved) {
