@@ -4,16 +4,18 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_mapping.h"
 #include "base/progress.h"
 #include "base/thread_pool.h"
 #include "cli/output.h"
 #include "engine/cpu_backend.h"
 #include "engine/device_backend.h"
+#include "neuron/compiled.h"
 #include "neuron/neuron_device.h"
 #include "trace/bundle.h"
 #include "trace/sim_device.h"
@@ -54,25 +56,6 @@ void take_bundle(engine::DeviceSourceOptions& device, const ModelOptions& option
     device.program_of = programs.program_of;
 }
 
-std::filesystem::path neff_path(const trace::Bundle& bundle, const std::string& program) {
-    return bundle.directory() / "programs" / (program + ".neff");
-}
-
-void require_compiled(const trace::Bundle& bundle) {
-    for (const trace::ProgramEntry& program : bundle.manifest().programs) {
-        const auto path = neff_path(bundle, program.spec.name());
-        std::error_code problem;
-        if (std::filesystem::is_regular_file(path, problem)) continue;
-        throw Error(ErrorCode::not_found, fmt::format("the bundle's program {} is not compiled", program.spec.name()),
-                    {{"file", path.string()}}, "run `gemmatrace compile` without --emit-only, where neuronx-cc is");
-    }
-}
-
-neuron::NeffSource read_neff_file(const std::filesystem::path& path) {
-    auto file = std::make_shared<FileMapping>(path);
-    return {path.string(), file, file->bytes()};
-}
-
 // Bytes of weights as a line of progress, and programs as lines while they take long.
 class LoadView {
   public:
@@ -95,7 +78,8 @@ class LoadView {
     std::chrono::steady_clock::time_point shown_at_;
 };
 
-neuron::NeuronOptions neuron_options(const ModelOptions& options, const trace::Bundle& bundle) {
+neuron::NeuronOptions device_options(const ModelOptions& options, const trace::Bundle& bundle,
+                                     const neuron::Compiled& compiled) {
     neuron::NeuronOptions device;
     device.cores = options.cores;
     device.timeout_seconds = options.device_timeout.value_or(neuron::kUsualTimeoutSeconds);
@@ -103,7 +87,11 @@ neuron::NeuronOptions neuron_options(const ModelOptions& options, const trace::B
         throw Error(ErrorCode::bad_request, fmt::format("a timeout of {:g} s was asked for", device.timeout_seconds),
                     {{"field", "--device-timeout"}}, fmt::format("use more than 0 and at most {:g}", kLongestTimeout));
     }
-    device.neff_of = [bundle](const std::string& program) { return read_neff_file(neff_path(bundle, program)); };
+    device.neff_of = [folder = bundle.directory(), compiled](const std::string& name) {
+        const neuron::CompiledProgram& program = compiled.find(name);
+        const auto bytes = std::make_shared<const std::string>(neuron::neff_of(folder, program));
+        return neuron::NeffSource{(folder / program.file()).string(), bytes, std::as_bytes(std::span(*bytes))};
+    };
     const trace::RankMemory& memory = bundle.manifest().memory;
     device.planned = {{"weights", memory.weight_bytes},
                       {"caches", memory.cache_bytes},
@@ -120,12 +108,12 @@ std::unique_ptr<engine::BackendSource> open_neuron(const ModelOptions& options, 
                     {{"field", "--bundle"}}, "make one with `gemmatrace compile`, and give it with --bundle DIR");
     }
     const trace::Bundle bundle = open_bundle(options, checkpoint);
-    require_compiled(bundle);
+    const neuron::Compiled compiled = neuron::read_compiled(bundle.directory(), bundle.manifest());
     engine::DeviceSourceOptions device;
     device.checkpoint = checkpoint;
     take_bundle(device, options, bundle, checked.precision);
-    device.make_device = [neuron = neuron_options(options, bundle)](int32_t ranks) {
-        return neuron::make_neuron_device(ranks, neuron);
+    device.make_device = [made_with = device_options(options, bundle, compiled)](int32_t ranks) {
+        return neuron::make_neuron_device(ranks, made_with);
     };
     const auto view = std::make_shared<LoadView>();
     device.progress = [view](uint64_t done, uint64_t total) { view->weights(done, total); };
@@ -163,7 +151,7 @@ std::string why_not_neuron(const ModelOptions& options, const std::filesystem::p
     if (options.bundle.empty()) return "no --bundle was named";
     try {
         const trace::Bundle bundle = open_bundle(options, checkpoint);
-        require_compiled(bundle);
+        neuron::read_compiled(bundle.directory(), bundle.manifest());
         return neuron::why_no_neuron(bundle.manifest().geometry.ranks, options.cores);
     } catch (const Error& error) {
         return error.message();

@@ -79,7 +79,7 @@ class NeuronDeviceTest(TestCase):
             emitted = Path(self.folder.name) / "emitted"
             support.run("compile", DEMO / "config.json", "-o", emitted, "--emit-only", "--context", 64, "--chunk", 32)
             for arguments, settings, reason in (((), {}, "no --bundle"),
-                                                (("--bundle", emitted), {}, "is not compiled"),
+                                                (("--bundle", emitted), {}, "compiled"),
                                                 (("--bundle", "/no/such/bundle"), {}, "no bundle"),
                                                 (("--bundle", self.bundles[2]), {"cores": 1}, "1 cores")):
                 done = standin.run(*automatic, *arguments, **settings)

@@ -1,60 +1,25 @@
-"""The stand-in for the Neuron runtime, as the tests from outside use it: bundles with compiled programs, an environment
-of its own for each test, and its log."""
+"""The stand-ins for the Neuron compiler and runtime, as the tests from outside use them: compiled bundles, a machine of
+its own for each test, and its log."""
 
-import io
 import json
 import os
-import struct
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
 import support
 
 LIBRARY = Path(support.BINARY).parent / "tests" / "standin" / "nrt" / "all" / "libnrt.so.1"
-ELEMENT_BYTES = {"pred": 1, "s8": 1, "u8": 1, "s32": 4, "u32": 4, "f16": 2, "bf16": 2, "f32": 4}
-
-
-def tensor_bytes(tensor):
-    count = ELEMENT_BYTES[tensor["type"]]
-    for size in tensor["shape"]:
-        count *= size
-    return count
-
-
-def neff(program, proto):
-    """What the compiler would make of a program of a manifest: a header, and an archive that names the tensors."""
-    variables = {}
-    for side, tensors in (("input", program["inputs"]), ("output", program["outputs"])):
-        for tensor in tensors:
-            variables[tensor["name"]] = {"type": side, "size": tensor_bytes(tensor)}
-    members = {"kelf-0.json": b"{}", "sg00/def.json": json.dumps({"var": variables}).encode(),
-               "standin/program.hlo.pb": proto}
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz", format=tarfile.USTAR_FORMAT) as tar:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    data = archive.getvalue()
-    header = bytearray(1024)
-    struct.pack_into("<QQQQQ", header, 0, 2, 1024, len(data), 2, 0)
-    header[40:47] = b"standin"
-    struct.pack_into("<I", header, 168, 1)
-    struct.pack_into("<QI", header, 544, 0, 1)
-    return bytes(header) + data
+COMPILER = os.environ.get("GEMMATRACE_STANDIN_CC", Path(support.BINARY).parent / "standin" / "neuronx-cc")
 
 
 def compiled_bundle(folder, checkpoint=support.DEMO, **options):
-    """A bundle of the checkpoint's programs in a new folder, with NEFFs beside them; options as of compile."""
+    """A bundle of the checkpoint in a new folder, compiled by the stand-in for the compiler; options as of compile."""
     bundle = Path(folder) / "bundle"
     arguments = [word for name, value in options.items() for word in ("--" + name, value)]
-    done = support.run("compile", checkpoint / "config.json", "-o", bundle, "--target", "inf2", "--emit-only", *arguments)
+    done = support.run("compile", checkpoint, "-o", bundle, "--cache", Path(folder) / "cache", *arguments,
+                       env={**os.environ, "GEMMATRACE_NEURONX_CC": str(COMPILER)})
     assert done.status == 0, done.err
-    for program in json.loads((bundle / "manifest.json").read_text())["programs"]:
-        file = bundle / program["file"]
-        Path(str(file).replace(".hlo.pb", ".neff")).write_bytes(neff(program, file.read_bytes()))
     return bundle
 
 
