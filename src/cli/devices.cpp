@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -92,11 +93,14 @@ neuron::NeuronOptions device_options(const ModelOptions& options, const trace::B
         const auto bytes = std::make_shared<const std::string>(neuron::neff_of(folder, program));
         return neuron::NeffSource{(folder / program.file()).string(), bytes, std::as_bytes(std::span(*bytes))};
     };
+    uint64_t scratch = 0;
+    for (const neuron::CompiledProgram& program : compiled.programs)
+        scratch = std::max(scratch, program.scratchpad_bytes);
     const trace::RankMemory& memory = bundle.manifest().memory;
     device.planned = {{"weights", memory.weight_bytes},
                       {"caches", memory.cache_bytes},
                       {"inputs and outputs", memory.step_bytes},
-                      {"temporaries", memory.temporary_bytes}};
+                      {"the compiler's scratch", scratch}};
     return device;
 }
 

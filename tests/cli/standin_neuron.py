@@ -9,7 +9,7 @@ from pathlib import Path
 
 import support
 
-LIBRARY = Path(support.BINARY).parent / "tests" / "standin" / "nrt" / "all" / "libnrt.so.1"
+LIBRARIES = Path(support.BINARY).parent / "tests" / "standin" / "nrt"  # all, old and broken, by what they export
 COMPILER = os.environ.get("GEMMATRACE_STANDIN_CC", Path(support.BINARY).parent / "standin" / "neuronx-cc")
 
 
@@ -37,12 +37,13 @@ class Standin:
     def __exit__(self, *_):
         self._folder.cleanup()
 
-    def environment(self, **settings):
+    def environment(self, library="all", **settings):
         """For a process on it; settings as the stand-in's own, e.g. faults="nrt_execute 1 3 hang"."""
         own = {"folder": self.folder, "log": self.folder / "log", **self.settings, **settings}
         variables = {"GEMMATRACE_STANDIN_NRT_" + name.upper(): str(value) for name, value in own.items()}
         clean = {name: value for name, value in os.environ.items() if not name.startswith("NEURON_")}
-        return {**clean, "GEMMATRACE_LIBNRT": str(LIBRARY), **variables}
+        path = library if "/" in library else LIBRARIES / library / "libnrt.so.1"
+        return {**clean, "GEMMATRACE_LIBNRT": str(path), **variables}
 
     def run(self, *arguments, **settings):
         command = [support.BINARY, *map(str, arguments)]

@@ -1,11 +1,14 @@
 // Every status that the runtime can return says what it means and what to do.
 #include "neuron/nrt_status.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
+
+#include "base/file_mapping.h"
 
 namespace gemmatrace::neuron {
 namespace {
@@ -31,6 +34,18 @@ TEST(NrtStatus, F145_WhatLeavesGarbageIsFatal) {
     }
     for (const int32_t status : {1, 2, 3, 4, 9, 10, 13, 14, 1002, 1005})
         EXPECT_FALSE(meaning_of(status).is_fatal) << status;
+}
+
+// docs/neuron.md has the table as it is here: put the printed one there when it differs.
+TEST(NrtStatus, TheDocumentationHasThisTable) {
+    std::string table = "| status | name | meaning | remedy | ends the process |\n|---:|---|---|---|---|\n";
+    for (const StatusMeaning& meaning : status_meanings()) {
+        if (meaning.status == 0) continue;
+        table += fmt::format("| {} | {} | {} | {} | {} |\n", meaning.status, meaning.name, meaning.meaning,
+                             meaning.remedy, meaning.is_fatal ? "yes" : "");
+    }
+    const std::string document = read_file(GEMMATRACE_SOURCE_DIR "/docs/neuron.md", 1 << 20);
+    EXPECT_NE(document.find(table), std::string::npos) << table;
 }
 
 TEST(NrtStatus, AnErrorSaysCallRankSubjectAndStatus) {
