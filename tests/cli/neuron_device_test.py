@@ -102,6 +102,18 @@ class NeuronDeviceTest(TestCase):
             self.assertEqual((log["tensors_left"], log["sets_left"], log["models_left"]), (0, 0, 0))
             self.assertEqual(log["environment"]["NEURON_RT_VISIBLE_CORES"], "0" if tp == 1 else "0-1")
 
+    def test_every_family_says_what_the_simulator_says(self):
+        question = ("--ids", ",".join(str(3 + index * 7 % 300) for index in range(40)), "--temperature", "0",
+                    "--max-tokens", "8", "--ignore-eos")
+        for family in ("e2b", "e4b", "12b", "26b-a4b", "31b"):
+            checkpoint = ROOT / "models" / family
+            with tempfile.TemporaryDirectory() as folder, Standin() as standin:
+                device = ("--bundle", compiled_bundle(folder, checkpoint, tp=2, context=64, chunk=32), "--device")
+                expected = generate(*question, *device, "sim", checkpoint=checkpoint)
+                done = standin.run("generate", checkpoint, "--json", *question, *device, "neuron")
+                self.assertEqual(done.status, 0, done.err)
+                self.assertEqual(done.json()["token_ids"], expected["token_ids"], family)
+
     def test_F040_a_step_moves_its_own_inputs_and_outputs_and_no_cache(self):
         with Standin() as standin:
             for tokens in (4, 12):
