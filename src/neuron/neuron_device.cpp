@@ -172,6 +172,7 @@ void NeuronDevice::read(std::span<const Read> reads) {
 // --- memory
 
 trace::Device::Buffer NeuronDevice::allocate(const std::string& name, size_t bytes) {
+    runtime_.finish();  // the ranks look buffers up
     auto buffer = std::make_unique<DeviceBuffer>();
     buffer->name = name;
     buffer->bytes = bytes;

@@ -26,6 +26,12 @@ void require_family(const NrtLibrary& library) {
                 {{"runtime", library.version_text()}}, "use an inf2 or trn1 instance, or --device cpu");
 }
 
+// The library may read the environment as soon as it is there.
+NrtLibrary open_with_environment(const CoreRange& cores, double timeout_seconds) {
+    set_environment(runtime_environment(cores, timeout_seconds));
+    return open_for(cores);
+}
+
 }  // namespace
 
 NrtLibrary open_for(const CoreRange& cores) {
@@ -45,7 +51,7 @@ NrtLibrary open_for(const CoreRange& cores) {
 NrtRuntime::NrtRuntime(int32_t ranks, const std::string& cores, double timeout_seconds, Watchdog::End end)
     : cores_(choose_cores(cores, ranks)),
       timeout_seconds_(timeout_seconds),
-      library_((set_environment(runtime_environment(cores_, timeout_seconds)), open_for(cores_))),
+      library_(open_with_environment(cores_, timeout_seconds)),
       watchdog_(std::move(end)),
       threads_(ranks, watchdog_) {
     start_runtime();
