@@ -73,6 +73,19 @@ FileMapping& FileMapping::operator=(FileMapping&& other) noexcept {
     return *this;
 }
 
+void FileMapping::release(std::span<const std::byte> part) const {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = (static_cast<size_t>(part.data() - data_) + page - 1) / page * page;
+    const auto end = static_cast<size_t>(part.data() + part.size() - data_) / page * page;
+    if (begin >= end) return;
+    ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+    // Only advice: without the file all is as before.
+    const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::posix_fadvise(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin), POSIX_FADV_DONTNEED);
+    ::close(descriptor);
+}
+
 std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
     const Descriptor descriptor(path);
     const size_t size = descriptor.size(path);

@@ -22,6 +22,10 @@ class FileMapping {
     std::span<const std::byte> bytes() const { return {data_, size_}; }
     const std::filesystem::path& path() const { return path_; }
 
+    // Gives the whole pages of a part of bytes() back: out of this process's resident set and, unless another process
+    // has mapped them, out of the system's cache. The part stays readable, from the disk.
+    void release(std::span<const std::byte> part) const;
+
   private:
     std::filesystem::path path_;
     const std::byte* data_ = nullptr;

@@ -52,6 +52,8 @@ class TensorStore {
     const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
     const std::vector<FileMapping>& files() const { return files_; }
     size_t total_bytes() const;  // of tensor data
+    // Gives the memory behind a tensor back to the system, for one that will not be read again soon; it stays readable.
+    void release(const StoredTensor& tensor) const { files_[tensor.file_index].release(tensor.data); }
 
   private:
     std::vector<FileMapping> files_;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/checkpoint_source.h"
+#include "cli/devices.h"
 
 namespace gemmatrace::cli {
 namespace {

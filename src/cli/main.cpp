@@ -26,9 +26,9 @@ constexpr const char* kExamples =
     "  gemmatrace inspect models/demo                               what the checkpoint holds\n"
     "\n"
     "'gemmatrace COMMAND --help' explains a command. Exit status: 0 done; 2 wrong input; 3 not found; 4 unsupported;\n"
-    "5 damaged or contradictory files; 6 the hub is not ready; 7 no memory or disk; 9 too slow; 70 a fault of the "
-    "program;\n"
-    "130 interrupted.";
+    "5 damaged or contradictory files; 6 the hub is not ready; 7 no memory or disk; 8 the accelerator failed; 9 too "
+    "slow;\n"
+    "70 a fault of the program; 76 ended because a core hung or failed, start again; 130 interrupted.";
 
 int run_program(int argc, char** argv) {
     std::vector<Command> commands;

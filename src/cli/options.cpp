@@ -6,12 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
-#include "engine/cpu_backend.h"
-#include "engine/device_backend.h"
 #include "engine/sampler.h"
-#include "trace/bundle.h"
-#include "trace/sim_device.h"
 
 namespace gemmatrace::cli {
 namespace {
@@ -19,7 +14,6 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr int32_t kMaxChunkTokens = 65536;
 constexpr int32_t kCpuChunkTokens = 128;
-constexpr int32_t kProgramChunkTokens = 64;
 constexpr int32_t kReferenceTopK = 50;  // what Transformers samples with when no file and no call says otherwise
 
 uint64_t random_seed() {
@@ -45,10 +39,14 @@ void add_model_options(Command& command, ModelOptions& options) {
          {"--threads", &options.threads, "threads to compute with; 0: one a core", "N", "", kShowsDefault},
          {"--isa", &options.isa, "instruction set of the kernels", "auto|scalar|avx2|avx512", "", kShowsDefault},
          {"--chunk", &options.chunk_tokens, "prompt tokens computed together [128; 64 in programs]", "N"},
-         {"--device", &options.device, "cpu, or sim: the accelerator's programs, simulated (slow)", "cpu|sim", "",
-          kShowsDefault},
+         {"--device", &options.device,
+          "cpu; neuron: the accelerator; auto: that, or else cpu; sim: its programs, simulated (slow)",
+          "cpu|neuron|auto|sim", "", kShowsDefault},
          {"--tp", &options.ranks, "cores that share the model, with --device sim [1]", "N"},
-         {"--bundle", &options.bundle, "the programs of `gemmatrace compile`, with --device sim", "DIR"}});
+         {"--bundle", &options.bundle, "the programs of `gemmatrace compile`, with --device neuron or sim", "DIR"},
+         {"--cores", &options.cores, "cores of the accelerator [NEURON_RT_VISIBLE_CORES, or the first]", "LIST"},
+         {"--device-timeout", &options.device_timeout,
+          "seconds a step of the accelerator may take, a load ten times as long [120]", "S"}});
 }
 
 void add_sampling_options(Command& command, SamplingOptions& options) {
@@ -81,46 +79,6 @@ cpu::RunnerOptions runner_options(const ModelOptions& options) {
     result.chunk_tokens = chunk_tokens;
     if (options.isa != "auto") result.isa = cpu::parse_isa(options.isa);
     return result;
-}
-
-std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
-                                                    const std::filesystem::path& checkpoint) {
-    const cpu::RunnerOptions checked = runner_options(options);
-    const auto refuse = [](bool is_given, const char* option, const char* remedy) {
-        if (!is_given) return;
-        throw Error(ErrorCode::bad_request, fmt::format("{} cannot be chosen here", option), {{"field", option}},
-                    remedy);
-    };
-    if (options.device == "cpu") {
-        refuse(options.ranks.has_value(), "--tp", "leave it out, or use --device sim");
-        refuse(!options.bundle.empty(), "--bundle", "leave it out, or use --device sim");
-        return engine::make_cpu_source(std::make_unique<cpu::Runner>(checkpoint, checked), checked.chunk_tokens);
-    }
-    if (options.device != "sim") {
-        throw Error(ErrorCode::bad_request, fmt::format("unknown device '{}'", options.device), {{"field", "--device"}},
-                    "use cpu or sim");
-    }
-    refuse(checked.isa.has_value(), "--isa", "leave it out");
-    engine::DeviceSourceOptions device;
-    device.checkpoint = checkpoint;
-    device.ranks = options.ranks.value_or(1);
-    device.precision = checked.precision;
-    device.chunk_tokens = options.chunk_tokens.value_or(kProgramChunkTokens);
-    const int threads = checked.threads > 0 ? checked.threads : usable_cores();
-    if (!options.bundle.empty()) {
-        constexpr const char* kInBundle = "the bundle says it: leave it out";
-        refuse(options.ranks.has_value(), "--tp", kInBundle);
-        refuse(options.chunk_tokens.has_value(), "--chunk", kInBundle);
-        const trace::Bundle bundle(options.bundle);
-        trace::check_fits_checkpoint(bundle, checkpoint);
-        const trace::DeviceModelOptions programs = bundle.options();
-        refuse(checked.precision != programs.geometry.precision, "--precision", kInBundle);
-        device.geometry = programs.geometry;
-        device.buckets = programs.buckets;
-        device.program_of = programs.program_of;
-    }
-    device.make_device = [threads](int32_t ranks) { return trace::make_sim_device(ranks, threads); };
-    return engine::make_device_source(std::move(device));
 }
 
 engine::SamplingParameters sampling_parameters(const SamplingOptions& options,

@@ -11,7 +11,6 @@
 #include "checkpoint/config.h"
 #include "cli/command.h"
 #include "cpu/runner.h"
-#include "engine/backend.h"
 #include "engine/sampling_parameters.h"
 
 namespace gemmatrace::cli {
@@ -27,6 +26,8 @@ struct ModelOptions {
     std::string device = "cpu";
     std::optional<int32_t> ranks;
     std::filesystem::path bundle;
+    std::string cores;
+    std::optional<double> device_timeout;
 };
 
 // What the user said about choosing tokens; what was not said comes from the checkpoint.
@@ -40,18 +41,13 @@ struct SamplingOptions {
 
 // The positional CHECKPOINT.
 Option checkpoint_argument(std::filesystem::path& checkpoint);
-// CHECKPOINT, --pull, --device, --tp, --bundle, --precision, --isa, --threads, --chunk.
+// CHECKPOINT, --pull, --device, --tp, --bundle, --cores, --device-timeout, --precision, --isa, --threads, --chunk.
 void add_model_options(Command& command, ModelOptions& options);
 // --temperature, --top-k, --top-p, --min-p, --seed.
 void add_sampling_options(Command& command, SamplingOptions& options);
 
 // Throws Error(bad_request) for a value out of range, Error(unsupported) for an instruction set this machine lacks.
 cpu::RunnerOptions runner_options(const ModelOptions& options);
-// Opens the checkpoint, which find_checkpoint found, for the device that was asked for. Throws besides
-// Error(bad_request) for options that this device does not have.
-std::unique_ptr<engine::BackendSource> open_backend(const ModelOptions& options,
-                                                    const std::filesystem::path& checkpoint);
-
 // Command line over generation_config.json over Transformers' defaults (temperature 1, top_k 50). Sampling is on when
 // the file says do_sample or any of temperature, top_k, top_p, min_p was given; `--temperature 0` turns it off. Without
 // a seed one is drawn from the system.

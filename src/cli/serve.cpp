@@ -102,9 +102,11 @@ struct CachePlan {
 
 CachePlan plan_cache(const ServeOptions& options, const engine::BackendSource& source, int32_t slots) {
     const int64_t positions = source.most_context_tokens();
-    const size_t budget =
-        options.cache_mib ? static_cast<size_t>(*options.cache_mib) << 20 : available_memory_bytes() / 2;
     CachePlan plan;
+    const bool is_fixed = source.most_slots().has_value();  // by a bundle, and taken whole when it is loaded
+    const size_t budget = options.cache_mib ? static_cast<size_t>(*options.cache_mib) << 20
+                          : is_fixed       ? source.slot_bytes(positions) * static_cast<size_t>(slots)
+                                           : available_memory_bytes() / 2;
     if (options.context_tokens) {
         if (*options.context_tokens < 1 || *options.context_tokens > positions) {
             throw Error(

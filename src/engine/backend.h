@@ -31,7 +31,7 @@ struct BackendLimits {
 
 // What runs the model, for reports.
 struct BackendFacts {
-    std::string device;  // "cpu" or "sim"
+    std::string device;  // "cpu", "neuron" or "sim"
     std::string isa;     // of the CPU's kernels
     int threads = 0;
     int32_t ranks = 1;

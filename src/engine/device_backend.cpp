@@ -90,6 +90,7 @@ class DeviceSource : public BackendSource {
         options.buckets = options_.buckets.empty() ? buckets(options.geometry) : options_.buckets;
         options.program_of = options_.program_of;
         options.progress = options_.progress;
+        options.on_program = options_.on_program;
         return std::make_unique<DeviceBackend>(std::make_unique<trace::DeviceModel>(
             options_.make_device(ranks()), options_.checkpoint, std::move(options)));
     }

@@ -23,6 +23,7 @@ struct DeviceSourceOptions {
     std::function<hlo::Module(const trace::ProgramSpec&)> program_of;
     std::function<std::unique_ptr<trace::Device>(int32_t ranks)> make_device;
     std::function<void(uint64_t done, uint64_t total)> progress;
+    std::function<void(const std::string& name, size_t number, size_t total)> on_program;
 };
 
 // Slots of one length each, taken when it is made. Without a bundle a context is rounded up to whole chunks, and there

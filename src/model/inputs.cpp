@@ -71,19 +71,37 @@ void InputBuilder::check_ids(std::span<const int32_t> ids) const {
 }
 
 void InputBuilder::build(std::span<const int32_t> ids, std::span<const int64_t> positions, StepInputs& inputs) const {
-    const size_t tokens = ids.size();
-    const auto hidden = static_cast<size_t>(config_.hidden_size);
-    const size_t ple_width = config_.ple_dim > 0 ? static_cast<size_t>(per_layer_.columns) : 0;
+    build_angles(positions, inputs);
+    build_rows(ids, inputs);
+}
+
+void InputBuilder::build_angles(std::span<const int64_t> positions, StepInputs& inputs) const {
+    const size_t tokens = positions.size();
     const size_t sliding_dim = 2 * sliding_frequencies_.size();
     const size_t full_dim = 2 * full_frequencies_.size();
-    inputs.tokens = static_cast<int32_t>(tokens);
     inputs.positions.assign(positions.begin(), positions.end());
-    inputs.embeddings.resize(tokens * hidden);
-    inputs.per_layer_rows.resize(tokens * ple_width);
     inputs.sliding_cosines.resize(tokens * sliding_dim);
     inputs.sliding_sines.resize(tokens * sliding_dim);
     inputs.full_cosines.resize(tokens * full_dim);
     inputs.full_sines.resize(tokens * full_dim);
+    for (size_t token = 0; token < tokens; ++token) {
+        const auto part = [&](std::vector<float>& rows, size_t width) {
+            return std::span<float>(rows).subspan(token * width, width);
+        };
+        rope_row(sliding_frequencies_, positions[token], precision_, part(inputs.sliding_cosines, sliding_dim),
+                 part(inputs.sliding_sines, sliding_dim));
+        rope_row(full_frequencies_, positions[token], precision_, part(inputs.full_cosines, full_dim),
+                 part(inputs.full_sines, full_dim));
+    }
+}
+
+void InputBuilder::build_rows(std::span<const int32_t> ids, StepInputs& inputs) const {
+    const size_t tokens = ids.size();
+    const auto hidden = static_cast<size_t>(config_.hidden_size);
+    const size_t ple_width = config_.ple_dim > 0 ? static_cast<size_t>(per_layer_.columns) : 0;
+    inputs.tokens = static_cast<int32_t>(tokens);
+    inputs.embeddings.resize(tokens * hidden);
+    inputs.per_layer_rows.resize(tokens * ple_width);
     for (size_t token = 0; token < tokens; ++token) {
         const int32_t row = table_row(ids[token]);
         const auto part = [&](std::vector<float>& rows, size_t width) {
@@ -91,10 +109,6 @@ void InputBuilder::build(std::span<const int32_t> ids, std::span<const int64_t> 
         };
         read_scaled(embedding_, embedding_factor_, row, part(inputs.embeddings, hidden));
         if (ple_width > 0) read_scaled(per_layer_, per_layer_factor_, row, part(inputs.per_layer_rows, ple_width));
-        rope_row(sliding_frequencies_, positions[token], precision_, part(inputs.sliding_cosines, sliding_dim),
-                 part(inputs.sliding_sines, sliding_dim));
-        rope_row(full_frequencies_, positions[token], precision_, part(inputs.full_cosines, full_dim),
-                 part(inputs.full_sines, full_dim));
     }
 }
 

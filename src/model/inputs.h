@@ -37,6 +37,9 @@ class InputBuilder {
     void check_ids(std::span<const int32_t> ids) const;
     // Fills `inputs` (whose storage is reused) for ids at positions; ids must be within the vocabulary.
     void build(std::span<const int32_t> ids, std::span<const int64_t> positions, StepInputs& inputs) const;
+    // Its halves, for who knows the positions of a step before its ids.
+    void build_angles(std::span<const int64_t> positions, StepInputs& inputs) const;
+    void build_rows(std::span<const int32_t> ids, StepInputs& inputs) const;
 
   private:
     int32_t table_row(int32_t id) const;

@@ -16,6 +16,7 @@ namespace gemmatrace::trace {
 namespace {
 
 constexpr size_t kSliceBytes = size_t{4} << 20;
+constexpr size_t kComparedBytes = 4096;  // of what was written, at its end
 
 template <typename Element>
 std::span<const std::byte> bytes_of(const std::vector<Element>& values) {
@@ -26,6 +27,13 @@ std::span<const std::byte> bytes_of(const std::vector<Element>& values) {
 std::string buffer_name(const std::string& parameter) {
     return parameter.ends_with(hlo::kAliasSuffix) ? parameter.substr(0, parameter.size() - hlo::kAliasSuffix.size())
                                                   : parameter;
+}
+
+// In blocks without a branch, for a step looks at a quarter of a million values.
+bool has_nan(std::span<const float> values) {
+    int found = 0;
+    for (const float value : values) found |= static_cast<int>(value != value);
+    return found != 0;
 }
 
 }  // namespace
@@ -52,6 +60,7 @@ DeviceModel::DeviceModel(std::unique_ptr<Device> device, const std::filesystem::
         shared_[cache.name] = device_->allocate(cache.name, cache.shape.bytes());
     }
     load_programs();
+    if (device_->is_compiled()) check_programs();
 }
 
 // In fp32 nothing may be lost on the way, and weights are packed as bf16.
@@ -75,11 +84,39 @@ void DeviceModel::stream_weights() {
         const Device::Buffer buffer = device_->allocate(input.name, static_cast<size_t>(input.bytes()));
         shared_[input.name] = buffer;
         for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) {
+            std::vector<std::byte> ending;
             stream_input(input, rank, weights_, kSliceBytes, [&](size_t offset, std::span<const std::byte> bytes) {
                 device_->write(buffer, rank, offset, bytes);
+                const auto tail = bytes.last(std::min(bytes.size(), kComparedBytes));
+                ending.assign(tail.begin(), tail.end());
                 done += bytes.size();
                 if (options_.progress) options_.progress(done, total);
             });
+            require_arrived(input, buffer, rank, ending);
+        }
+        release_stored(input);
+    }
+}
+
+// A weight that did not come through would only show as worse text (fault F048).
+void DeviceModel::require_arrived(const PackedInput& input, Device::Buffer buffer, int32_t rank,
+                                  const std::vector<std::byte>& ending) {
+    std::vector<std::byte> found(ending.size());
+    const Device::Read read{buffer, rank, static_cast<size_t>(input.bytes()) - ending.size(), found};
+    device_->read(std::span(&read, 1));
+    if (found == ending) return;
+    throw Error(ErrorCode::device, fmt::format("the weights {} did not arrive on rank {}", input.name, rank), {},
+                "start again; when it comes back, check the accelerator");
+}
+
+// What is on the device is not read again here, but for the tables whose rows the host looks up.
+void DeviceModel::release_stored(const PackedInput& input) {
+    const model::ModelWeights& weights = weights_.plan.weights;
+    for (const auto& pieces : input.pieces) {
+        for (const Piece& piece : pieces) {
+            if (piece.slot == weights.embedding.slot) continue;
+            if (weights.ple_embedding && piece.slot == weights.ple_embedding->slot) continue;
+            store_.release(*weights_.tensors[static_cast<size_t>(piece.slot)]);
         }
     }
 }
@@ -93,10 +130,15 @@ Device::Buffer DeviceModel::buffer_of(ProgramKind program_kind, const std::strin
 }
 
 void DeviceModel::load_programs() {
-    for (const ProgramKind program_kind : {ProgramKind::prefill, ProgramKind::decode, ProgramKind::copy}) {
-        if (program_kind == ProgramKind::copy && options_.geometry.slots == 1) continue;
+    const auto kinds = options_.geometry.slots == 1
+                           ? std::vector{ProgramKind::prefill, ProgramKind::decode}
+                           : std::vector{ProgramKind::prefill, ProgramKind::decode, ProgramKind::copy};
+    const size_t total = kinds.size() * options_.buckets.size();
+    size_t done = 0;
+    for (const ProgramKind program_kind : kinds) {
         for (const int64_t bucket : options_.buckets) {
             const ProgramSpec spec{program_kind, bucket};
+            if (options_.on_program) options_.on_program(spec.name(), ++done, total);
             hlo::Module module = options_.program_of
                                      ? options_.program_of(spec)
                                      : trace_program(config_, weights_.plan, packing_, options_.geometry, spec);
@@ -136,7 +178,8 @@ void DeviceModel::copy_prefix(int32_t from, int32_t to, int64_t length) {
         const int32_t slots[] = {from, to};
         write_s32(ProgramKind::copy, kSlot, std::span(slots, 1));
         write_s32(ProgramKind::copy, kTarget, std::span(slots + 1, 1));
-        run(ProgramKind::copy, length);
+        device_->start(program_for(ProgramKind::copy, length));
+        device_->wait();
         at(to) = at(from);
     }
     trim(to, length);
@@ -174,7 +217,8 @@ void DeviceModel::write_s32(ProgramKind program_kind, const char* name, std::spa
 
 void DeviceModel::write_inputs(ProgramKind program_kind, std::span<const int32_t> ids,
                                std::span<const int64_t> positions) {
-    inputs_.build(ids, positions, step_);
+    if (!std::ranges::equal(step_.positions, positions)) inputs_.build_angles(positions, step_);
+    inputs_.build_rows(ids, step_);
     write_values(program_kind, kEmbeddings, step_.embeddings);
     write_values(program_kind, kPerLayerRows, step_.per_layer_rows);
     write_values(program_kind, kSlidingCosines, step_.sliding_cosines);
@@ -186,10 +230,10 @@ void DeviceModel::write_inputs(ProgramKind program_kind, std::span<const int32_t
 }
 
 // The smallest program that reads so many cached positions.
-void DeviceModel::run(ProgramKind program_kind, int64_t cached) {
+Device::Program DeviceModel::program_for(ProgramKind program_kind, int64_t cached) {
     const auto program = kind(program_kind).programs.lower_bound(cached);
     require(program != kind(program_kind).programs.end(), "the largest bucket is the whole context");
-    device_->run(program->second);
+    return program->second;
 }
 
 std::span<const float> DeviceModel::prefill(int32_t slot, std::span<const int32_t> ids) {
@@ -201,15 +245,20 @@ std::span<const float> DeviceModel::prefill(int32_t slot, std::span<const int32_
     sequence.ids.insert(sequence.ids.end(), ids.begin(), ids.end());
     const auto end = static_cast<int64_t>(sequence.ids.size());
     const int64_t chunk = options_.geometry.chunk_tokens;
+    // The inputs of a chunk are prepared while the one before it runs.
     for (int64_t begin = old / chunk * chunk; begin < end; begin += chunk) {
-        prefill_chunk(sequence, slot, begin, std::min(begin + chunk, end));
+        write_prefill(sequence, slot, begin, std::min(begin + chunk, end));
+        device_->start(program_for(ProgramKind::prefill, begin));
+        sequence.written = std::max(sequence.written, begin + chunk);
     }
+    const int32_t row = 0;
+    read_results(ProgramKind::prefill, std::span(&row, 1));
     return logits_;
 }
 
 // Tokens [begin, end) of the slot; the rows of the chunk beyond them are computed from nothing that matters, and
 // written where nobody looks before they are written again.
-void DeviceModel::prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_t end) {
+void DeviceModel::write_prefill(const Slot& slot, int32_t index, int64_t begin, int64_t end) {
     constexpr ProgramKind kPrefill = ProgramKind::prefill;
     const int64_t chunk = options_.geometry.chunk_tokens;
     const int64_t ring = options_.geometry.ring_rows(config_);
@@ -227,17 +276,30 @@ void DeviceModel::prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_
     held_.resize(static_cast<size_t>(ring));
     ring_positions(slot, begin, held_);
     write_s32(kPrefill, kRingPositions, held_);
-    run(kPrefill, begin);
-    slot.written = std::max(slot.written, begin + chunk);
-    const int32_t row = 0;
-    read_results(kPrefill, std::span(&row, 1));
 }
 
 std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::span<const int32_t> ids) {
-    constexpr ProgramKind kDecode = ProgramKind::decode;
     require(slots.size() == ids.size() && !ids.empty(), "a step decodes one token for each of its slots");
     inputs_.check_ids(ids);
     for (const int32_t slot : slots) model::check_room(length(slot), 1, options_.geometry.context_tokens);
+    const int64_t cached = write_decode(slots, ids);
+    device_->start(program_for(ProgramKind::decode, cached));
+    // Meanwhile what is known of the step that mostly follows: where it will be.
+    for (const int32_t slot : slots) ++positions_[static_cast<size_t>(slot)];
+    inputs_.build_angles(positions_, step_);
+    device_->wait();
+    for (size_t index = 0; index < slots.size(); ++index) {
+        Slot& slot = at(slots[index]);
+        slot.ids.push_back(ids[index]);
+        slot.written = std::max(slot.written, static_cast<int64_t>(slot.ids.size()));
+    }
+    read_results(ProgramKind::decode, slots);
+    return logits_;
+}
+
+// Writes the inputs of a step; returns the cached positions of the longest slot.
+int64_t DeviceModel::write_decode(std::span<const int32_t> slots, std::span<const int32_t> ids) {
+    constexpr ProgramKind kDecode = ProgramKind::decode;
     const auto rows = static_cast<size_t>(options_.geometry.slots);
     const int64_t ring = options_.geometry.ring_rows(config_);
     // Slots that take no part see themselves alone and write to the row that nobody reads.
@@ -263,14 +325,7 @@ std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::
     write_s32(kDecode, kFullRows, full_rows_);
     write_s32(kDecode, kRingRows, ring_rows_);
     write_s32(kDecode, kRingPositions, held_);
-    run(kDecode, cached);
-    for (size_t index = 0; index < slots.size(); ++index) {
-        Slot& slot = at(slots[index]);
-        slot.ids.push_back(ids[index]);
-        slot.written = std::max(slot.written, static_cast<int64_t>(slot.ids.size()));
-    }
-    read_results(kDecode, slots);
-    return logits_;
+    return cached;
 }
 
 // Logits [rows, vocab_size] from the ranks' shards, and of their choices the one that the decision rule takes: the
@@ -278,24 +333,35 @@ std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::
 void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t> rows) {
     const auto& buffers = kind(program_kind).buffers;
     const auto vocab = static_cast<size_t>(config_.vocab_size);
-    const size_t local = vocab / static_cast<size_t>(options_.geometry.ranks);
+    const auto ranks = static_cast<size_t>(options_.geometry.ranks);
+    const size_t local = vocab / ranks;
     logits_.resize(rows.size() * vocab);
     best_ids_.assign(rows.size(), -1);
     best_values_.resize(rows.size());
-    for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) {
+    rank_values_.resize(ranks * rows.size());
+    rank_ids_.resize(ranks * rows.size());
+    reads_.clear();
+    for (size_t rank = 0; rank < ranks; ++rank) {
         for (size_t index = 0; index < rows.size(); ++index) {
             const auto row = static_cast<size_t>(rows[index]);
-            const std::span<float> shard =
-                std::span(logits_).subspan(index * vocab + static_cast<size_t>(rank) * local, local);
-            device_->read(buffers.at(kLogits), rank, row * local * 4, std::as_writable_bytes(shard));
-            float value = 0.0F;
-            int32_t id = 0;
-            device_->read(buffers.at(kBestValue), rank, row * 4, std::as_writable_bytes(std::span(&value, 1)));
-            device_->read(buffers.at(kBestId), rank, row * 4, std::as_writable_bytes(std::span(&id, 1)));
-            if (id < 0 || id >= config_.vocab_size) {
-                throw Error(ErrorCode::device, fmt::format("rank {} computed logits that are no numbers", rank), {},
-                            "check the checkpoint's weights with `gemmatrace inspect`");
-            }
+            const auto from = [&](const char* name, size_t bytes, auto into) {
+                reads_.push_back(
+                    {buffers.at(name), static_cast<int32_t>(rank), row * bytes, std::as_writable_bytes(into)});
+            };
+            const size_t choice = rank * rows.size() + index;
+            from(kLogits, local * 4, std::span(logits_).subspan(index * vocab + rank * local, local));
+            from(kBestValue, 4, std::span(rank_values_).subspan(choice, 1));
+            from(kBestId, 4, std::span(rank_ids_).subspan(choice, 1));
+        }
+    }
+    device_->read(reads_);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+        for (size_t index = 0; index < rows.size(); ++index) {
+            const size_t choice = rank * rows.size() + index;
+            const int32_t id = rank_ids_[choice];
+            const auto shard = std::span(logits_).subspan(index * vocab + rank * local, local);
+            if (id < 0 || id >= config_.vocab_size || has_nan(shard)) give_up(rank);
+            float value = rank_values_[choice];
             if (decides_by_cap()) value = model::softcapped(value, *config_.final_softcap, model::Precision::bf16);
             if (rank == 0 || value > best_values_[index]) {
                 best_values_[index] = value;
@@ -303,6 +369,15 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
             }
         }
     }
+}
+
+// What is no number stays in the cache, where it spoils whoever uses the slot next: masked positions are multiplied
+// too.
+void DeviceModel::give_up(size_t rank) {
+    const Error error(ErrorCode::device, fmt::format("rank {} computed logits that are no numbers", rank), {},
+                      "check the checkpoint's weights with `gemmatrace inspect`, and compare with --device cpu");
+    device_->abandon(error);
+    throw Error(error);
 }
 
 }  // namespace gemmatrace::trace

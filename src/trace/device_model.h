@@ -26,14 +26,17 @@ struct DeviceModelOptions {
     std::function<hlo::Module(const ProgramSpec&)> program_of;
     // Told the bytes of weights that are on the device and those that will be.
     std::function<void(uint64_t done, uint64_t total)> progress;
+    // Told of each program before it is loaded.
+    std::function<void(const std::string& name, size_t number, size_t total)> on_program;
 };
 
 // A slot's tokens are computed anew from the start of the chunk in which they go on, because chunks begin at multiples
 // of chunk_tokens; so each slot keeps its ids. One thread calls.
 class DeviceModel {
   public:
-    // Opens the checkpoint, streams its weights to the device and loads the programs. Throws the errors of the
-    // checkpoint room, Error(unsupported) for sizes that do not divide.
+    // Opens the checkpoint, streams its weights to the device, loads the programs and, where a compiler made them, runs
+    // each once to see that it fills its caches. Throws the errors of the checkpoint room, Error(unsupported) for sizes
+    // that do not divide.
     DeviceModel(std::unique_ptr<Device> device, const std::filesystem::path& directory, DeviceModelOptions options);
 
     const checkpoint::ModelConfig& config() const { return config_; }
@@ -63,8 +66,8 @@ class DeviceModel {
         int64_t written = 0;  // one more than the highest position that a ring row was written for
     };
     struct Kind {
-        std::map<std::string, Device::Buffer> buffers;    // inputs and outputs of this kind of program
-        std::map<int64_t, Device::Program> programs;      // by bucket
+        std::map<std::string, Device::Buffer> buffers;  // inputs and outputs of this kind of program
+        std::map<int64_t, Device::Program> programs;    // by bucket
     };
 
     Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
@@ -74,7 +77,14 @@ class DeviceModel {
         return config_.final_softcap && options_.geometry.precision == model::Precision::bf16;
     }
     void stream_weights();
+    void require_arrived(const PackedInput& input, Device::Buffer buffer, int32_t rank,
+                         const std::vector<std::byte>& ending);
+    void release_stored(const PackedInput& input);
     void load_programs();
+    void check_programs();
+    void check_programs(int64_t bucket, const std::vector<CacheBuffer>& caches);
+    void clear_caches(const std::vector<CacheBuffer>& caches, int64_t rows);
+    void require_filled(const CacheBuffer& cache, int32_t slot, int64_t rows, const ProgramSpec& spec);
     Device::Buffer buffer_of(ProgramKind kind, const std::string& name, size_t bytes);
     Kind& kind(ProgramKind kind) { return kinds_[static_cast<size_t>(kind)]; }
     void write(ProgramKind kind, const char* name, std::span<const std::byte> bytes);
@@ -82,9 +92,11 @@ class DeviceModel {
     void write_s32(ProgramKind kind, const char* name, std::span<const int32_t> values);
     void write_inputs(ProgramKind kind, std::span<const int32_t> ids, std::span<const int64_t> positions);
     void ring_positions(const Slot& slot, int64_t end, std::span<int32_t> held) const;
-    void run(ProgramKind kind, int64_t cached);
-    void prefill_chunk(Slot& slot, int32_t index, int64_t begin, int64_t end);
+    Device::Program program_for(ProgramKind kind, int64_t cached);
+    void write_prefill(const Slot& slot, int32_t index, int64_t begin, int64_t end);
+    int64_t write_decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
     void read_results(ProgramKind kind, std::span<const int32_t> rows);
+    [[noreturn]] void give_up(size_t rank);
 
     std::unique_ptr<Device> device_;
     DeviceModelOptions options_;
@@ -107,6 +119,9 @@ class DeviceModel {
     std::vector<int32_t> held_;  // by ring rows
     std::vector<uint16_t> halves_;
     std::vector<float> logits_;
+    std::vector<Device::Read> reads_;
+    std::vector<float> rank_values_;  // [rank][row], and which ids have them
+    std::vector<int32_t> rank_ids_;
     std::vector<float> best_values_;
     std::vector<int32_t> best_ids_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -24,18 +25,23 @@ class SimDevice : public Device {
     }
 
     Buffer allocate(const std::string&, size_t bytes) override {
+        check();
         buffers_.emplace_back(static_cast<size_t>(ranks_), std::vector<std::byte>(bytes));
         return static_cast<Buffer>(buffers_.size()) - 1;
     }
     void write(Buffer buffer, int32_t rank, size_t offset, std::span<const std::byte> bytes) override {
+        check();
         auto& memory = at(buffer, rank);
         require(offset + bytes.size() <= memory.size(), "a write lies inside its buffer");
         std::memcpy(memory.data() + offset, bytes.data(), bytes.size());
     }
-    void read(Buffer buffer, int32_t rank, size_t offset, std::span<std::byte> bytes) override {
-        const auto& memory = at(buffer, rank);
-        require(offset + bytes.size() <= memory.size(), "a read lies inside its buffer");
-        std::memcpy(bytes.data(), memory.data() + offset, bytes.size());
+    void read(std::span<const Read> reads) override {
+        check();
+        for (const auto& [buffer, rank, offset, bytes] : reads) {
+            const auto& memory = at(buffer, rank);
+            require(offset + bytes.size() <= memory.size(), "a read lies inside its buffer");
+            std::memcpy(bytes.data(), memory.data() + offset, bytes.size());
+        }
     }
 
     Program load(hlo::Module module, const BufferOf& buffer_of) override {
@@ -57,7 +63,9 @@ class SimDevice : public Device {
         return static_cast<Program>(programs_.size()) - 1;
     }
 
-    void run(Program program) override {
+    // It has run when this returns: there is nobody else to run it.
+    void start(Program program) override {
+        check();
         Loaded& loaded = programs_.at(static_cast<size_t>(program));
         std::vector<std::vector<hlo::Argument>> arguments(static_cast<size_t>(ranks_));
         for (int32_t rank = 0; rank < ranks_; ++rank) {
@@ -74,6 +82,9 @@ class SimDevice : public Device {
         }
     }
 
+    void wait() override { check(); }
+    void abandon(const Error& reason) override { reason_ = reason; }
+
   private:
     struct Loaded {
         hlo::Evaluator evaluator;
@@ -81,6 +92,9 @@ class SimDevice : public Device {
         std::vector<Buffer> outputs;  // -1: written in place
     };
 
+    void check() const {
+        if (reason_) throw Error(*reason_);
+    }
     std::vector<std::byte>& at(Buffer buffer, int32_t rank) {
         return buffers_.at(static_cast<size_t>(buffer)).at(static_cast<size_t>(rank));
     }
@@ -89,6 +103,7 @@ class SimDevice : public Device {
     int threads_;
     std::vector<std::vector<std::vector<std::byte>>> buffers_;  // [buffer][rank]
     std::vector<Loaded> programs_;
+    std::optional<Error> reason_;
 };
 
 }  // namespace

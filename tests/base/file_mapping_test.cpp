@@ -2,7 +2,10 @@
 #include "base/file_mapping.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
+
+#include <fstream>
 
 #include "support/expect_error.h"
 #include "support/safetensors_writer.h"
@@ -51,6 +54,28 @@ TEST(FileMapping, StaysReadableWhenTheNameIsGone) {
     const FileMapping mapping(folder / "a");
     std::filesystem::remove(folder / "a");
     EXPECT_EQ(text_of(mapping), "text");
+}
+
+size_t resident_file_pages() {
+    std::ifstream file("/proc/self/statm");
+    size_t size = 0, resident = 0, shared = 0;
+    file >> size >> resident >> shared;
+    return shared;
+}
+
+// Fault F053: what was streamed away must not stay in memory.
+TEST(FileMapping, F053_WhatIsReleasedLeavesTheResidentSetAndStaysReadable) {
+    const TemporaryFolder folder;
+    std::string text(size_t{8} << 20, '\0');
+    for (size_t at = 0; at < text.size(); at += 64) text[at] = static_cast<char>(at >> 8);
+    write_bytes(folder / "a", text);
+    const FileMapping mapping(folder / "a");
+    EXPECT_TRUE(text_of(mapping) == text);
+    const size_t before = resident_file_pages();
+    mapping.release(mapping.bytes().subspan(100, text.size() - 200));
+    EXPECT_LT(resident_file_pages() + 1900, before) << "2,046 pages of 4 KiB";
+    mapping.release(mapping.bytes().subspan(100, 50));
+    EXPECT_TRUE(text_of(mapping) == text);
 }
 
 TEST(FileMapping, MissingFilesAndFoldersAreNotFound) {

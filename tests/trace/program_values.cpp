@@ -41,9 +41,7 @@ class RecordingDevice : public Device {
     void write(Buffer buffer, int32_t rank, size_t offset, std::span<const std::byte> bytes) override {
         inner_->write(buffer, rank, offset, bytes);
     }
-    void read(Buffer buffer, int32_t rank, size_t offset, std::span<std::byte> bytes) override {
-        inner_->read(buffer, rank, offset, bytes);
-    }
+    void read(std::span<const Read> reads) override { inner_->read(reads); }
     Program load(hlo::Module module, const BufferOf& buffer_of) override {
         Loaded loaded{std::move(module), {}, {}};
         const auto places = loaded.module.parameters();
@@ -66,13 +64,15 @@ class RecordingDevice : public Device {
         programs_.push_back(std::move(loaded));
         return inner_->load(programs_.back().module, buffer_of);  // which numbers programs from 0 too
     }
-    void run(Program program) override {
+    void start(Program program) override {
         last_ = program;
         const Loaded& loaded = programs_.at(static_cast<size_t>(program));
         write_values("in", loaded.parameters);
-        inner_->run(program);
+        inner_->start(program);
         write_values("ours", loaded.results);
     }
+    void wait() override { inner_->wait(); }
+    void abandon(const Error& reason) override { inner_->abandon(reason); }
 
   private:
     struct Place {
@@ -91,7 +91,8 @@ class RecordingDevice : public Device {
         for (const Place& place : places) {
             for (int32_t rank = 0; rank < ranks(); ++rank) {
                 bytes.resize(place.bytes);
-                inner_->read(place.buffer, rank, 0, bytes);
+                const Read read{place.buffer, rank, 0, bytes};
+                inner_->read(std::span(&read, 1));
                 hlo::testing::write_bytes(hlo::testing::value_path(folder_ / part, rank, place.name), bytes);
             }
         }
