@@ -5,7 +5,7 @@ import re
 import threading
 import unittest
 
-from support import FRANCE, ROOT, Server, events
+from support import CONTEXT, FRANCE, FURTHER_OPTIONS, ROOT, Server, events
 
 ANSWER = "The capital of France is Paris."
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": {
@@ -209,7 +209,7 @@ class ApiTest(unittest.TestCase):
     def test_f005_too_long_is_refused_with_both_numbers(self):
         error = self.refuse(None, messages=[{"role": "user", "content": "word " * 140000}])
         self.assertEqual(error["code"], "context_length_exceeded")
-        self.assertRegex(error["message"], r"131072 tokens: \d{6} prompt tokens")
+        self.assertRegex(error["message"], rf"{CONTEXT} tokens: \d{{6}} prompt tokens")
         error = self.refuse(None, messages=[{"role": "user", "content": "x"}], max_tokens=200000)
         self.assertEqual(error["code"], "context_length_exceeded")
 
@@ -224,6 +224,7 @@ class ApiTest(unittest.TestCase):
         self.assertEqual(again["choices"][0]["text"], answer["choices"][0]["text"])
         self.assertEqual(again["usage"]["prompt_tokens"], len(ids))
 
+    @unittest.skipIf(FURTHER_OPTIONS, "a program gives the last row's logits only; the request is refused")
     def test_echo_scores_a_text_as_evaluations_need_it(self):
         body = {"prompt": "The capital of France is Paris", "max_tokens": 0, "echo": True, "logprobs": 1}
         choice = self.server.request("POST", "/v1/completions", body).json()["choices"][0]
@@ -234,6 +235,7 @@ class ApiTest(unittest.TestCase):
         self.assertEqual("".join(logprobs["tokens"][1:]), body["prompt"])
         self.assertEqual(logprobs["token_logprobs"][-1], max(logprobs["top_logprobs"][-1].values()))
 
+    @unittest.skipIf(FURTHER_OPTIONS, "on a device a long reply moves its rings past the prompt's end, which is computed again")
     def test_a_long_conversation_prefills_only_what_is_new(self):
         messages = []
         known = 0
@@ -265,7 +267,7 @@ class ApiTest(unittest.TestCase):
 
     def test_models_tokenize_detokenize_and_metrics(self):
         model = self.server.request("GET", "/v1/models/demo").json()
-        self.assertEqual((model["id"], model["object"], model["max_model_len"]), ("demo", "model", 131072))
+        self.assertEqual((model["id"], model["object"], model["max_model_len"]), ("demo", "model", CONTEXT))
         self.assertEqual(self.server.request("GET", "/v1/models/other").status, 404)
         tokens = self.server.request("POST", "/tokenize", {"content": "Grüße, 世界!"}).json()["tokens"]
         text = self.server.request("POST", "/detokenize", {"tokens": tokens}).json()["content"]

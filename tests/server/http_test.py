@@ -10,11 +10,11 @@ import time
 import unittest
 from pathlib import Path
 
-from support import BINARY, DEMO, FRANCE, Server, events, post
+from support import BINARY, CONTEXT, DEMO, FRANCE, Server, events, post
 
 CHAT = {"messages": [{"role": "user", "content": FRANCE}]}
 ANSWER = "The capital of France is Paris."
-LONG = {"messages": [{"role": "user", "content": "Tell me everything."}], "max_tokens": 100000, "ignore_eos": True}
+LONG = {"messages": [{"role": "user", "content": "Tell me everything."}], "max_tokens": CONTEXT * 3 // 4, "ignore_eos": True}
 
 
 class HttpTest(unittest.TestCase):

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,6 +16,9 @@ ROOT = Path(os.environ.get("GEMMATRACE_ROOT", Path(__file__).resolve().parents[2
 BINARY = os.environ.get("GEMMATRACE_BINARY", str(ROOT / "build" / "release" / "gemmatrace"))
 DEMO = ROOT / "models" / "demo"
 TIMEOUT_S = int(os.environ.get("GEMMATRACE_TEST_TIMEOUT", 240))
+# Another device has further options for every server, and the context of its bundle (tests/standin/server_tests).
+FURTHER_OPTIONS = shlex.split(os.environ.get("GEMMATRACE_TEST_SERVE", ""))
+CONTEXT = int(os.environ.get("GEMMATRACE_TEST_CONTEXT", 131072))
 FRANCE = "What is the capital of France?"
 
 
@@ -22,7 +26,8 @@ class Server:
     """`gemmatrace serve` on a free port, ready for requests when made; a context manager that ends it."""
 
     def __init__(self, *arguments, checkpoint=DEMO, waits_for_health=True, environment=None):
-        command = [BINARY, "serve", str(checkpoint), "--port", "0", *map(str, arguments)]
+        further = FURTHER_OPTIONS if checkpoint == DEMO else []
+        command = [BINARY, "serve", str(checkpoint), "--port", "0", *map(str, arguments), *further]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(environment or {})})
         self.log = []
