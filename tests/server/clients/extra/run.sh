@@ -1,6 +1,7 @@
 #!/bin/sh
-# Heavy clients against gemmatrace serve, by hand: LangChain, LiteLLM, OpenCode. Usage: run.sh [langchain|litellm|opencode]...
-# Installs what the locks name into build/extra (about 800 MB), starts a server on models/demo and ends it.
+# Heavy clients against gemmatrace serve, by hand: LangChain, LiteLLM and coding agents.
+# Usage: run.sh [langchain|litellm|opencode|codex|claude]...
+# Installs what the locks name into build/extra (about 2 GB), starts a server on models/demo and ends it.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
@@ -8,7 +9,7 @@ root=$(CDPATH='' cd -- "$here/../../../.." && pwd -P)
 work=$root/build/extra
 binary=${GEMMATRACE_BINARY:-$root/build/release/gemmatrace}
 threads=${GEMMATRACE_THREADS:-}
-[ $# -gt 0 ] || set -- langchain litellm opencode
+[ $# -gt 0 ] || set -- langchain litellm opencode codex claude
 mkdir -p "$work"
 
 python_packages() {
@@ -18,17 +19,39 @@ python_packages() {
     cp "$here/requirements.lock" "$work"
 }
 
-# In a project and a home of its own. The platform's package holds the program; the wrapper around it would need
-# an install script.
-opencode() {
-    mkdir -p "$work/opencode" "$work/home" "$work/project"
-    cp "$here/opencode/package.json" "$here/opencode/package-lock.json" "$here/opencode/.npmrc" "$work/opencode"
-    [ -d "$work/opencode/node_modules" ] || (cd "$work/opencode" && npm ci >&2)
-    cp "$here/opencode/opencode.json" "$work/project"
+# Coding agents, each in a project and a home of its own. The platform's packages hold the programs; the wrappers around
+# them would need an install script.
+agents() {
+    mkdir -p "$work/agents" "$work/home/.codex" "$work/project"
+    cp "$here/agents/package.json" "$here/agents/package-lock.json" "$here/agents/.npmrc" "$work/agents"
+    [ -d "$work/agents/node_modules" ] || (cd "$work/agents" && npm ci >&2)
+}
+
+in_project() {
     (cd "$work/project" && env HOME="$work/home" XDG_CONFIG_HOME="$work/home" XDG_DATA_HOME="$work/home/data" \
-        XDG_CACHE_HOME="$work/home/cache" XDG_STATE_HOME="$work/home/state" GEMMATRACE_BASE_URL="$1" \
-        OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 \
-        "$work"/opencode/node_modules/opencode-linux-x64/bin/opencode run "What is the capital of France?" </dev/null)
+        XDG_CACHE_HOME="$work/home/cache" XDG_STATE_HOME="$work/home/state" "$@" </dev/null)
+}
+
+opencode() {
+    agents
+    cp "$here/agents/opencode.json" "$work/project"
+    in_project GEMMATRACE_BASE_URL="$1" OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 \
+        "$work"/agents/node_modules/opencode-linux-x64/bin/opencode run "What is the capital of France?"
+}
+
+codex() {
+    agents
+    sed "s|http://127.0.0.1:8080/v1|$1|" "$here/agents/codex.toml" >"$work/home/.codex/config.toml"
+    in_project "$(find "$work/agents/node_modules/@openai" -name codex -type f -perm -u+x | head -n 1)" \
+        exec --skip-git-repo-check "What is the capital of France?"
+}
+
+claude() {
+    agents
+    in_project ANTHROPIC_BASE_URL="${1%/v1}" ANTHROPIC_AUTH_TOKEN=none ANTHROPIC_MODEL=demo \
+        ANTHROPIC_SMALL_FAST_MODEL=demo API_TIMEOUT_MS=3600000 DISABLE_AUTOUPDATER=1 \
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
+        "$work"/agents/node_modules/@anthropic-ai/claude-code-linux-x64/claude -p "What is the capital of France?"
 }
 
 "$binary" serve "$root/models/demo" --port 0 ${threads:+--threads "$threads"} 2>"$work/server.log" &
@@ -47,9 +70,9 @@ for client in "$@"; do
         python_packages
         "$work/venv/bin/python" -B "$here/${client}_turns.py" "$url"
         ;;
-    opencode) opencode "$url" ;;
+    opencode | codex | claude) "$client" "$url" ;;
     *)
-        printf 'unknown client %s; use langchain, litellm, opencode\n' "$client" >&2
+        printf 'unknown client %s; use langchain, litellm, opencode, codex, claude\n' "$client" >&2
         exit 2
         ;;
     esac
