@@ -60,7 +60,9 @@ std::string field_of(const std::string& text, const std::string& name) {
 }
 
 ordered_json cpu_flags() {
-    const std::string flags = " " + field_of(text_of("/proc/cpuinfo"), "flags") + " ";
+    const std::string text = text_of("/proc/cpuinfo");
+    const size_t begin = std::min(text.find("\nflags"), text.size());
+    const std::string flags = text.substr(begin, text.find('\n', begin + 1) - begin) + " ";
     ordered_json found = ordered_json::array();
     for (const char* flag : {"avx2", "fma", "f16c", "avx512f", "avx512_bf16", "amx_bf16"}) {
         if (flags.find(fmt::format(" {} ", flag)) != std::string::npos) found.push_back(flag);

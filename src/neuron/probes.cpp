@@ -115,7 +115,10 @@ double element_at(std::span<const std::byte> bytes, ElementType type, size_t ind
 
 ProbeDifference compare_output(const std::string& name, int32_t rank, const Shape& shape,
                                std::span<const std::byte> expected, std::span<const std::byte> found) {
-    ProbeDifference result{.output = name, .rank = rank, .elements = static_cast<size_t>(shape.element_count())};
+    ProbeDifference result;
+    result.output = name;
+    result.rank = rank;
+    result.elements = static_cast<size_t>(shape.element_count());
     const size_t width = hlo::element_bytes(shape.type);
     for (size_t index = 0; index < result.elements; ++index) {
         const double wanted = element_at(expected, shape.type, index);
