@@ -1,4 +1,5 @@
-// `gemmatrace doctor`: whether this machine can serve, in seconds; or, the first time, what its accelerator really does.
+// `gemmatrace doctor`: whether this machine can serve, in seconds; or, the first time, what its accelerator really
+// does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,20 +25,28 @@ constexpr const char* kDoctorExamples =
     "  gemmatrace doctor --first-contact /data/e2b                  the first hour on an accelerator\n"
     "  gemmatrace doctor --first-contact /data/e2b --bundle e2b.bundle --from parity\n"
     "\n"
-    "Exit status: 0 every step passed or was skipped; 1 a step failed; 130 interrupted, with the report kept; otherwise\n"
+    "Exit status: 0 every step passed or was skipped; 1 a step failed; 130 interrupted, with the report kept; "
+    "otherwise\n"
     "as for all commands. docs/first-contact.md says what is asked, how long it takes and what to send back.";
 
 constexpr int kStepFailed = 1;
 
 ordered_json step_json(const DoctorStep& step) {
-    return {{"id", step.id},       {"question", step.question}, {"expected", step.expected},
-            {"verdict", "fail"},   {"seconds", 0.0},            {"seen", ordered_json::object()},
-            {"faults", ordered_json::array()}, {"remarks", ordered_json::array()},
-            {"meaning", step.meaning},         {"change", step.change}};
+    return {{"id", step.id},
+            {"question", step.question},
+            {"expected", step.expected},
+            {"verdict", "fail"},
+            {"seconds", 0.0},
+            {"seen", ordered_json::object()},
+            {"faults", ordered_json::array()},
+            {"remarks", ordered_json::array()},
+            {"meaning", step.meaning},
+            {"change", step.change}};
 }
 
 ordered_json finding_json(const StepFinding& finding) {
-    return {{"seen", finding.seen}, {"faults", finding.faults}, {"remarks", finding.remarks}, {"reason", finding.skipped}};
+    return {
+        {"seen", finding.seen}, {"faults", finding.faults}, {"remarks", finding.remarks}, {"reason", finding.skipped}};
 }
 
 std::string how_it_ended(const ApartResult& result) {
@@ -64,7 +73,8 @@ ordered_json run_step(const DoctorStep& step, const StepContext& context) {
     }
     if (result.error) {
         json["error"] = *result.error;
-        if (json["error"]["code"] == error_code_name(ErrorCode::interrupted)) throw Error(ErrorCode::interrupted, "interrupted");
+        if (json["error"]["code"] == error_code_name(ErrorCode::interrupted))
+            throw Error(ErrorCode::interrupted, "interrupted");
         json["faults"].push_back(json["error"]["message"]);
         if (result.was_ended) json["remarks"].push_back("the watchdog ended the process, as it would end a server");
     } else {
@@ -78,7 +88,8 @@ void check_step_name(const std::string& name, const char* option) {
     if (name.empty() || std::ranges::any_of(steps, [&](const DoctorStep& step) { return name == step.id; })) return;
     std::string known;
     for (const DoctorStep& step : steps) known += (known.empty() ? "" : ", ") + std::string(step.id);
-    throw Error(ErrorCode::bad_request, fmt::format("there is no step '{}'", name), {{"field", option}}, "use one of " + known);
+    throw Error(ErrorCode::bad_request, fmt::format("there is no step '{}'", name), {{"field", option}},
+                "use one of " + known);
 }
 
 std::vector<const DoctorStep*> chosen_steps(const DoctorOptions& options) {
@@ -96,7 +107,8 @@ std::vector<const DoctorStep*> chosen_steps(const DoctorOptions& options) {
 
 // The steps and expectations as docs/first-contact.md has them.
 int list_steps() {
-    std::string text = "| step | what is asked | expected | a deviation means | what to change | takes |\n|---|---|---|---|---|---|\n";
+    std::string text =
+        "| step | what is asked | expected | a deviation means | what to change | takes |\n|---|---|---|---|---|---|\n";
     for (const DoctorStep& step : doctor_steps()) {
         text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", step.id, step.question, step.expected, step.meaning,
                             step.change, step.duration);
@@ -127,7 +139,8 @@ int run_doctor(const DoctorOptions& given) {
          ++number) {
         const DoctorStep& step = *steps[number];
         const auto say = [&](const std::string& text) { options.is_json ? void() : void(write_out(text)); };
-        say(fmt::format("{} ({} of {}): {}\n  expected: {}\n", step.id, number + 1, steps.size(), step.question, step.expected));
+        say(fmt::format("{} ({} of {}): {}\n  expected: {}\n", step.id, number + 1, steps.size(), step.question,
+                        step.expected));
         report.take(run_step(step, {options, expect, report.json()}));
         const auto& all = report.json()["steps"];
         const auto found = std::ranges::find_if(all, [&](const auto& other) { return other["id"] == step.id; });
@@ -157,22 +170,24 @@ void describe_doctor(Command& command, DoctorOptions& options) {
         option.needs = "--first-contact";
         return option;
     };
-    command.add("First contact",
-                {first({"--report", &options.report, "the file to write", "FILE", "", true}),
-                 first({"--work", &options.work, "folder for programs and what is compiled", "DIR", "", true}),
-                 first({"--from", &options.from, "begin at this step", "STEP"}),
-                 first({"--only", &options.only, "do this step alone", "STEP"}),
-                 first({"--keep-going", &options.keeps_going, "go on after a step that failed"}),
-                 first({"--expect", &options.expectations, "another value to judge by (several times)", "NAME=VALUE"}),
-                 first({"--small", &options.is_small, "small probes, and no rate or time is judged: for tests"}),
-                 first({"--device-timeout", &options.timeout_seconds, "seconds a step on the cores may take", "S", "", true}),
-                 first({"--bundle", &options.bundle, "the model as it was compiled elsewhere", "DIR"}),
-                 first({"--batch", &options.slots, "slots of the model's programs", "N", "", true}),
-                 first({"--context", &options.contexts, "buckets of the model's programs; otherwise one", "LIST"}),
-                 first({"--chunk", &options.chunk_tokens, "prompt tokens of one prefill", "N", "", true}),
-                 first({"--compiler-flag", &options.compiler.flags, "one more option for the compiler (several times)", "FLAG"}),
-                 first({"--any-compiler", &options.compiler.takes_any_compiler, "try versions that are not known to work"}),
-                 first({"--memory-gib", &options.compiler.memory_gib, "memory that compilers may take together", "N"})});
+    command.add(
+        "First contact",
+        {first({"--report", &options.report, "the file to write", "FILE", "", true}),
+         first({"--work", &options.work, "folder for programs and what is compiled", "DIR", "", true}),
+         first({"--from", &options.from, "begin at this step", "STEP"}),
+         first({"--only", &options.only, "do this step alone", "STEP"}),
+         first({"--keep-going", &options.keeps_going, "go on after a step that failed"}),
+         first({"--expect", &options.expectations, "another value to judge by (several times)", "NAME=VALUE"}),
+         first({"--small", &options.is_small, "small probes, and no rate or time is judged: for tests"}),
+         first({"--device-timeout", &options.timeout_seconds, "seconds a step on the cores may take", "S", "", true}),
+         first({"--bundle", &options.bundle, "the model as it was compiled elsewhere", "DIR"}),
+         first({"--batch", &options.slots, "slots of the model's programs", "N", "", true}),
+         first({"--context", &options.contexts, "buckets of the model's programs; otherwise one", "LIST"}),
+         first({"--chunk", &options.chunk_tokens, "prompt tokens of one prefill", "N", "", true}),
+         first(
+             {"--compiler-flag", &options.compiler.flags, "one more option for the compiler (several times)", "FLAG"}),
+         first({"--any-compiler", &options.compiler.takes_any_compiler, "try versions that are not known to work"}),
+         first({"--memory-gib", &options.compiler.memory_gib, "memory that compilers may take together", "N"})});
 }
 
 }  // namespace

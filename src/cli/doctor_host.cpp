@@ -266,8 +266,8 @@ StepFinding look_at_versions(const StepContext& context) {
     const auto runtime = see_runtime(context, finding);
     const auto compiler = see_compiler(context, finding);
     finding.seen["packages"] = neuron_packages();
-    finding.seen["collectives"] = fs::exists("/opt/aws/neuron/lib/libnccom.so") ||
-                                  fs::exists("/opt/aws/neuron/lib/libnccom.so.2");
+    finding.seen["collectives"] =
+        fs::exists("/opt/aws/neuron/lib/libnccom.so") || fs::exists("/opt/aws/neuron/lib/libnccom.so.2");
     finding.seen["variables"] = neuron_variables();
     judge_driver(driver, runtime, finding);
     if (context.options.ranks > 1 && !finding.seen["collectives"]) {
@@ -303,11 +303,12 @@ StepFinding look_at_cores(const StepContext& context) {
         const auto library = neuron::NrtLibrary::open();
         const neuron::abi::InstanceInfo instance = library.instance();
         finding.seen["runtime"] = library.version_text();
-        finding.seen["runtime_detail"] =
-            printable(std::string(library.version().detail, ::strnlen(library.version().detail, sizeof library.version().detail)));
+        finding.seen["runtime_detail"] = printable(std::string(
+            library.version().detail, ::strnlen(library.version().detail, sizeof library.version().detail)));
         finding.seen["family"] = instance.family;
         finding.seen["size"] = instance.size;
-        finding.seen["core"] = printable(std::string(instance.arch_name, ::strnlen(instance.arch_name, sizeof instance.arch_name)));
+        finding.seen["core"] =
+            printable(std::string(instance.arch_name, ::strnlen(instance.arch_name, sizeof instance.arch_name)));
         finding.seen["cores"] = library.core_count();
         finding.seen["missing_functions"] = library.missing();
     } catch (const Error& error) {

@@ -1,5 +1,5 @@
-// Steps of `gemmatrace doctor --first-contact` with a checkpoint: a layer and four of its geometry with random weights,
-// then the model itself.
+// Steps of `gemmatrace doctor --first-contact` with a checkpoint: two and four layers of its geometry with random
+// weights, then the model itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,8 +55,8 @@ void write_cut_checkpoint(const fs::path& directory, const ordered_json& documen
     std::vector<checkpoint::SynthTensor> tensors;
     for (const model::WeightSlot& slot : model::weight_plan(config)) tensors.push_back(synthetic_tensor(slot));
     constexpr size_t kShard = size_t{48} << 30;
-    checkpoint::write_synthetic_checkpoint(directory, document, tensors, 0, kShard, [](size_t, size_t) {},
-                                           is_interrupted);
+    checkpoint::write_synthetic_checkpoint(
+        directory, document, tensors, 0, kShard, [](size_t, size_t) {}, is_interrupted);
 }
 
 trace::BundleSpec doctor_spec(const StepContext& context, const checkpoint::ModelConfig& config, bool has_untied_head) {
@@ -106,12 +106,15 @@ void make_bundle(const StepContext& context, const trace::BundleSpec& spec, cons
     trace::BundleOutput output;
     output.is_cancelled = is_interrupted;
     output.on_program = [&](const trace::EmittedProgram& program) { compiler.note(program); };
-    output.complete = [&](const fs::path& draft, const trace::Manifest& manifest) { compiler.complete(draft, manifest); };
+    output.complete = [&](const fs::path& draft, const trace::Manifest& manifest) {
+        compiler.complete(draft, manifest);
+    };
     trace::write_bundle(folder, trace::BundleEmitter(spec), output);
 }
 
 // Compares layers of the checkpoint's geometry, once for each set of further options of the compiler.
-StepFinding run_layers(const StepContext& context, size_t layers, const std::vector<std::vector<std::string>>& variants) {
+StepFinding run_layers(const StepContext& context, size_t layers,
+                       const std::vector<std::vector<std::string>>& variants) {
     StepFinding finding;
     const auto document = read_json_file(context.options.checkpoint / "config.json");
     const auto whole = checkpoint::load_config(context.options.checkpoint);
@@ -131,8 +134,9 @@ StepFinding run_layers(const StepContext& context, size_t layers, const std::vec
         const std::string name = variants[variant].empty() ? "as usual" : variants[variant].front();
         auto& seen = finding.seen[name];
         if (!result.answer) {
-            finding.fail(fmt::format("{}: {}", name, result.error ? result.error->at("message").get<std::string>()
-                                                                  : fmt::format("ended by signal {}", result.signal)));
+            finding.fail(fmt::format("{}: {}", name,
+                                     result.error ? result.error->at("message").get<std::string>()
+                                                  : fmt::format("ended by signal {}", result.signal)));
             continue;
         }
         seen = result.answer->at("seen");
@@ -152,8 +156,9 @@ fs::path bundle_of_model(const StepContext& context) {
 
 }  // namespace
 
-StepFinding run_one_layer(const StepContext& context) {
-    return run_layers(context, 1, {{}, {"--disable-mixed-precision-accumulation"}});
+StepFinding run_two_layers(const StepContext& context) {
+    // Fewer would not have both kinds of attention, and programs take inputs for both.
+    return run_layers(context, 2, {{}, {"--disable-mixed-precision-accumulation"}});
 }
 
 StepFinding run_four_layers(const StepContext& context) { return run_layers(context, 4, {{}}); }
@@ -172,10 +177,13 @@ StepFinding compile_model(const StepContext& context) {
     finding.seen = compiled_figures(bundle);
     constexpr double kTimes = 3.0;
     for (const auto& [name, figures] : finding.seen["programs"].items()) {
-        const double memory = figures["peak_memory_bytes"].get<double>() / figures["estimated_memory_bytes"].get<double>();
+        const double memory =
+            figures["peak_memory_bytes"].get<double>() / figures["estimated_memory_bytes"].get<double>();
         const double seconds = figures["seconds"].get<double>() / figures["estimated_seconds"].get<double>();
-        if (memory > kTimes) finding.remark(fmt::format("{} took {:.1f} times the memory that was estimated", name, memory));
-        if (seconds > kTimes) finding.remark(fmt::format("{} took {:.1f} times the time that was estimated", name, seconds));
+        if (memory > kTimes)
+            finding.remark(fmt::format("{} took {:.1f} times the memory that was estimated", name, memory));
+        if (seconds > kTimes)
+            finding.remark(fmt::format("{} took {:.1f} times the time that was estimated", name, seconds));
     }
     return finding;
 }
@@ -214,7 +222,8 @@ StepFinding judge_speed(const StepContext& context) {
             {"gb_per_s_in_all", static_cast<double>(statistics.bytes_read) / milliseconds / 1e6},
             {"tokens_per_s", 1e3 * manifest.geometry.slots / milliseconds}};
         if (context.options.is_small || milliseconds <= planned * context.expect.of("speed_slack")) continue;
-        finding.fail(fmt::format("{} takes {:.1f} ms, {:.1f} were planned", program.spec.name(), milliseconds, planned));
+        finding.fail(
+            fmt::format("{} takes {:.1f} ms, {:.1f} were planned", program.spec.name(), milliseconds, planned));
     }
     if (context.options.is_small) finding.remark("small probes: times are not judged");
     return finding;
@@ -231,22 +240,21 @@ StepFinding judge_memory(const StepContext& context) {
     const trace::Bundle bundle(bundle_of_model(context));
     const neuron::Compiled compiled = neuron::read_compiled(bundle.directory(), bundle.manifest());
     uint64_t scratch = 0;
-    for (const neuron::CompiledProgram& program : compiled.programs) scratch = std::max(scratch, program.scratchpad_bytes);
+    for (const neuron::CompiledProgram& program : compiled.programs)
+        scratch = std::max(scratch, program.scratchpad_bytes);
     const trace::RankMemory& memory = bundle.manifest().memory;
     const uint64_t planned = memory.weight_bytes + memory.cache_bytes + memory.step_bytes + scratch;
     const auto reserved = static_cast<uint64_t>(context.expect.of("reserved_gb") * 1e9);
     const auto core = static_cast<uint64_t>(context.expect.of("core_gib") * (1 << 30));
-    finding.seen = {{"planned_bytes", planned},
-                    {"weights", memory.weight_bytes},
-                    {"caches", memory.cache_bytes},
-                    {"inputs_and_outputs", memory.step_bytes},
-                    {"scratch", scratch},
-                    {"core_memory", parity->at("core_memory")}};
+    finding.seen = {{"planned_bytes", planned},     {"weights", memory.weight_bytes},
+                    {"caches", memory.cache_bytes}, {"inputs_and_outputs", memory.step_bytes},
+                    {"scratch", scratch},           {"core_memory", parity->at("core_memory")}};
     for (const auto& rank : parity->at("core_memory")) {
         const auto used = rank["used_bytes"].get<uint64_t>();
         const auto limit = rank["limit_bytes"].get<uint64_t>();
         if (used > planned + reserved) {
-            finding.fail(fmt::format("a core uses {}, planned were {} and {} more", format_bytes(used), format_bytes(planned), format_bytes(reserved)));
+            finding.fail(fmt::format("a core uses {}, planned were {} and {} more", format_bytes(used),
+                                     format_bytes(planned), format_bytes(reserved)));
         }
         if (used < memory.weight_bytes) {
             finding.fail(fmt::format("a core counts {}, and the weights alone take {}", format_bytes(used),

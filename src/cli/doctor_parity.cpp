@@ -25,9 +25,9 @@ namespace {
 using nlohmann::ordered_json;
 using ParityClock = std::chrono::steady_clock;
 
-constexpr size_t kMostCompared = 48;     // decoded positions
-constexpr size_t kMostFaults = 5;        // that are named
-constexpr size_t kLastRows = 16;         // of the vocabulary, looked at by themselves
+constexpr size_t kMostCompared = 48;      // decoded positions
+constexpr size_t kMostFaults = 5;         // that are named
+constexpr size_t kLastRows = 16;          // of the vocabulary, looked at by themselves
 constexpr double kTimesDifference = 2.0;  // the lead that a choice may have lost where logits differ by so much
 
 double since(ParityClock::time_point start) {
@@ -36,12 +36,13 @@ double since(ParityClock::time_point start) {
 
 // The lengths of a sequence after which logits are compared.
 struct ParityPlan {
-    int64_t prompt = 0;              // prefilled before decoding
-    int64_t end = 0;                 // decoded up to here
+    int64_t prompt = 0;  // prefilled before decoding
+    int64_t end = 0;     // decoded up to here
     std::set<int64_t> prefills;
     std::set<int64_t> decodes;
 
-    ParityPlan(const trace::Geometry& geometry, const checkpoint::ModelConfig& config, std::span<const int64_t> buckets) {
+    ParityPlan(const trace::Geometry& geometry, const checkpoint::ModelConfig& config,
+               std::span<const int64_t> buckets) {
         const int64_t chunk = geometry.chunk_tokens;
         end = geometry.context_tokens - 1;
         prompt = std::min(chunk + chunk / 2, end);
@@ -103,7 +104,8 @@ class ParityJudge {
     ParityJudge(const StepContext& context, const checkpoint::ModelConfig& config)
         : bound_(context.expect.of("logits_relative")), far_rows_(context.expect.of("far_rows")), config_(config) {}
 
-    void compare(const std::string& where, std::span<const float> expected, std::span<const float> got, int32_t best_id) {
+    void compare(const std::string& where, std::span<const float> expected, std::span<const float> got,
+                 int32_t best_id) {
         double largest = 0.0, difference = 0.0, of_last = 0.0;
         for (size_t id = 0; id < got.size(); ++id) {
             const double apart = std::abs(static_cast<double>(expected[id]) - static_cast<double>(got[id]));
@@ -134,7 +136,8 @@ class ParityJudge {
         finding.seen["far_rows"] = far_;
         const bool is_far = static_cast<double>(far_) > far_rows_ * static_cast<double>(rows_);
         if (!is_far && wrong_ == 0) return;
-        finding.fail(fmt::format("of {} rows {} differ too much, and {} choose another id without reason", rows_, far_, wrong_));
+        finding.fail(
+            fmt::format("of {} rows {} differ too much, and {} choose another id without reason", rows_, far_, wrong_));
         for (const std::string& fault : faults_) finding.fail(fault);
     }
 
@@ -160,7 +163,8 @@ ordered_json core_memory(int32_t ranks) {
     for (int32_t rank = 0; rank < ranks; ++rank) {
         neuron::abi::MemoryStats stats = {};
         size_t written = 0;
-        if (stats_of(static_cast<uint32_t>(rank), &stats, sizeof stats, &written) != neuron::abi::kSuccess) return nullptr;
+        if (stats_of(static_cast<uint32_t>(rank), &stats, sizeof stats, &written) != neuron::abi::kSuccess)
+            return nullptr;
         all.push_back({{"used_bytes", stats.bytes_used}, {"limit_bytes", stats.bytes_limit}});
     }
     return all;
@@ -200,7 +204,8 @@ class DeviceSide {
             const double seconds = since(start);
             const int64_t chunk = model_->geometry().chunk_tokens;
             prefill_ms_ = seconds * 1e3 / static_cast<double>((length + chunk - 1) / chunk);
-            judge.compare(fmt::format("a prefill of {} tokens", length), expected.at(length), logits, model_->best_ids()[0]);
+            judge.compare(fmt::format("a prefill of {} tokens", length), expected.at(length), logits,
+                          model_->best_ids()[0]);
         }
         finding_.seen["prefill_chunk_ms"] = prefill_ms_;  // of the longest
     }

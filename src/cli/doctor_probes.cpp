@@ -33,11 +33,10 @@ void judge_differences(const Probe& probe, double bound, const std::vector<Probe
         const double relative = output.largest_difference / std::max(output.largest_expected, 1e-30);
         largest = std::max(largest, relative);
         different += output.different;
-        const bool is_wrong =
-            probe.is_exact ? output.different > 0 : output.not_numbers > 0 || relative > bound;
+        const bool is_wrong = probe.is_exact ? output.different > 0 : output.not_numbers > 0 || relative > bound;
         if (!is_wrong) continue;
-        finding.fail(fmt::format("{}: {} of {} elements of {} on rank {} differ{}; {}", probe.question, output.different,
-                                 output.elements, output.output, output.rank,
+        finding.fail(fmt::format("{}: {} of {} elements of {} on rank {} differ{}; {}", probe.question,
+                                 output.different, output.elements, output.output, output.rank,
                                  output.not_numbers > 0 ? fmt::format(", {} are no numbers", output.not_numbers) : "",
                                  output.first));
     }
@@ -76,9 +75,7 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
     return values;
 }
 
-ordered_json rank_statuses(const std::vector<neuron::abi::Status>& statuses) {
-    return ordered_json(statuses);
-}
+ordered_json rank_statuses(const std::vector<neuron::abi::Status>& statuses) { return ordered_json(statuses); }
 
 bool are_all_well(const std::vector<neuron::abi::Status>& statuses) {
     return std::ranges::all_of(statuses, [](auto status) { return status == neuron::abi::kSuccess; });
@@ -86,7 +83,8 @@ bool are_all_well(const std::vector<neuron::abi::Status>& statuses) {
 
 // Which number of cores loads take: -1 and 1 are both on record.
 void probe_load_counts(const StepContext& context, const Probe& probe, const std::string& neff, StepFinding& finding) {
-    neuron::NrtRuntime runtime(context.options.ranks, context.options.cores, context.options.timeout_seconds, end_apart);
+    neuron::NrtRuntime runtime(context.options.ranks, context.options.cores, context.options.timeout_seconds,
+                               end_apart);
     {
         neuron::RankProbe ranks(runtime, probe.module, std::as_bytes(std::span(neff)));
         bool is_any = false;
@@ -96,7 +94,8 @@ void probe_load_counts(const StepContext& context, const Probe& probe, const std
             is_any |= are_all_well(statuses);
             ranks.unload();
         }
-        if (!is_any) finding.fail("no load over several ranks succeeded, neither with -1 nor with 1 as number of cores");
+        if (!is_any)
+            finding.fail("no load over several ranks succeeded, neither with -1 nor with 1 as number of cores");
     }
     runtime.close([](neuron::RankTurn&) {});
 }
@@ -113,20 +112,23 @@ void run_alias(trace::Device& device, const Probe& probe, int64_t rows, StepFind
         program.write("update", 0, 0, fresh.at("update"));
         program.write("row", 0, 0, integer_bytes(static_cast<int32_t>(row)));
         program.run();
-        std::ranges::copy(fresh.at("update"), expected.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(row_bytes));
+        std::ranges::copy(fresh.at("update"),
+                          expected.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(row_bytes));
         const auto found = program.read("cache", 0, 0, expected.size());
         if (found == expected) continue;
         size_t wrong_rows = 0;
         bool is_row_wrong = false;
         for (int64_t other = 0; other < rows; ++other) {
             const auto begin = static_cast<std::ptrdiff_t>(static_cast<size_t>(other) * row_bytes);
-            if (std::equal(found.begin() + begin, found.begin() + begin + static_cast<std::ptrdiff_t>(row_bytes), expected.begin() + begin)) continue;
+            if (std::equal(found.begin() + begin, found.begin() + begin + static_cast<std::ptrdiff_t>(row_bytes),
+                           expected.begin() + begin))
+                continue;
             ++wrong_rows;
             is_row_wrong |= other == row;
         }
-        finding.fail(fmt::format("{}: after a write of row {} {} rows are wrong, {}", probe.question, row, wrong_rows,
-                                 is_row_wrong ? "that one among them: the write was dropped or went elsewhere"
-                                              : "but not that one"));
+        finding.fail(fmt::format(
+            "{}: after a write of row {} {} rows are wrong, {}", probe.question, row, wrong_rows,
+            is_row_wrong ? "that one among them: the write was dropped or went elsewhere" : "but not that one"));
         return;
     }
     finding.seen[probe.module.name] = "every row as written";
@@ -299,7 +301,8 @@ StepFinding stream_all_cores(const StepContext& context) {
         finding.remark("the rate is not judged: small matrices, or `streaming` has not passed");
         return finding;
     }
-    const double share = finding.seen["gb_per_s_of_a_core"].get<double>() / alone->at("gb_per_s_of_a_core").get<double>();
+    const double share =
+        finding.seen["gb_per_s_of_a_core"].get<double>() / alone->at("gb_per_s_of_a_core").get<double>();
     finding.seen["share"] = share;
     if (share < context.expect.of("both_share")) finding.fail(fmt::format("each core keeps {:.2f} of its rate", share));
     return finding;
@@ -323,7 +326,9 @@ StepFinding probe_biggest(const StepContext& context) {
         program.run();
         const auto y = floats_of(program.read("y", 0, 0, kColumns * 4));
         const auto wrong = std::ranges::count_if(y, [&](float value) { return value != mark; });
-        if (wrong > 0) finding.fail(fmt::format("row {} of {}: {} of {} values are not what was written", row, rows, wrong, kColumns));
+        if (wrong > 0)
+            finding.fail(
+                fmt::format("row {} of {}: {} of {} values are not what was written", row, rows, wrong, kColumns));
         mark += 1.0F;
     }
     return finding;
@@ -340,7 +345,8 @@ StepFinding probe_inputs(const StepContext& context) {
     std::vector<double> milliseconds;
     for (const Probe& probe : probes) {
         ProbeProgram program(*device, probe.module);
-        judge_differences(probe, 0.0, compare_with_evaluator(program, probe.module, values_of_ranks(probe, 1)), finding);
+        judge_differences(probe, 0.0, compare_with_evaluator(program, probe.module, values_of_ranks(probe, 1)),
+                          finding);
         std::vector<double> seconds;
         for (int repeat = 0; repeat < (context.options.is_small ? 5 : 200); ++repeat) seconds.push_back(program.run());
         milliseconds.push_back(median_of(seconds) * 1e3);

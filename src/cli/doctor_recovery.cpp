@@ -1,4 +1,5 @@
-// The last step of `gemmatrace doctor --first-contact`: a rank that stays away, and cores after their process was killed.
+// The last step of `gemmatrace doctor --first-contact`: a rank that stays away, and cores after their process was
+// killed.
 #include <fmt/format.h>
 #include <stdlib.h>
 

@@ -77,6 +77,19 @@ std::string value_text(const ordered_json& value) {
     return dump_json(value);
 }
 
+// A line for each member; what holds objects is indented below its name.
+std::string members_text(const ordered_json& object, size_t indent) {
+    std::string text;
+    for (const auto& [name, value] : object.items()) {
+        const bool is_deep = value.is_object() && std::ranges::any_of(value, [](const auto& member) {
+                                 return member.is_structured() && !member.empty();
+                             });
+        text += fmt::format("{:{}}{}: {}\n", "", indent, name, is_deep ? "" : value_text(value));
+        if (is_deep) text += members_text(value, indent + 2);
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string without_names(const std::string& text) {
@@ -123,8 +136,7 @@ DoctorReport::DoctorReport(fs::path file, const DoctorOptions& options, const Ex
                         {"any_compiler", options.compiler.takes_any_compiler}};
     for (const Expectation& known : doctor_expectations()) {
         const double value = expect.of(known.name);
-        json_["expectations"][known.name] = {
-            {"value", value}, {"usual", known.value}, {"meaning", known.meaning}};
+        json_["expectations"][known.name] = {{"value", value}, {"usual", known.value}, {"meaning", known.meaning}};
     }
     clean(json_["options"]);
 }
@@ -157,10 +169,7 @@ void DoctorReport::write() const {
 }
 
 std::string step_text(const ordered_json& step) {
-    std::string text;
-    for (const auto& [name, value] : step["seen"].items()) {
-        text += fmt::format("  {}: {}\n", name, value_text(value));
-    }
+    std::string text = members_text(step["seen"], 2);
     for (const auto& remark : step["remarks"]) text += fmt::format("  note: {}\n", value_text(remark));
     const auto verdict = step["verdict"].get<std::string>();
     if (verdict == "skipped") return text + fmt::format("  skipped: {}\n", value_text(step["reason"]));
@@ -173,7 +182,8 @@ std::string step_text(const ordered_json& step) {
         }
         if (error["remedy"] != "") text += fmt::format("  remedy: {}\n", value_text(error["remedy"]));
     }
-    return text + fmt::format("  it means: {}\n  change: {}\n", value_text(step["meaning"]), value_text(step["change"]));
+    return text +
+           fmt::format("  it means: {}\n  change: {}\n", value_text(step["meaning"]), value_text(step["change"]));
 }
 
 }  // namespace gemmatrace::cli

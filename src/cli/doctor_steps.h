@@ -1,4 +1,5 @@
-// The steps of `gemmatrace doctor` as data: what each asks, what is expected, what a deviation means and what to change.
+// The steps of `gemmatrace doctor` as data: what each asks, what is expected, what a deviation means and what to
+// change.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +32,7 @@ struct DoctorOptions {
     int32_t slots = 1;
     std::string contexts;  // empty: one bucket in which the rings wrap
     int32_t chunk_tokens = 64;
-    double timeout_seconds = 120.0;  // of a step on the cores
+    double timeout_seconds = 120.0;         // of a step on the cores
     std::vector<std::string> expectations;  // NAME=VALUE
     NeuronOptions compiler;
 };
@@ -107,7 +108,7 @@ StepFinding stream_one_core(const StepContext& context);
 StepFinding stream_all_cores(const StepContext& context);
 StepFinding probe_biggest(const StepContext& context);
 StepFinding probe_inputs(const StepContext& context);
-StepFinding run_one_layer(const StepContext& context);
+StepFinding run_two_layers(const StepContext& context);
 StepFinding run_four_layers(const StepContext& context);
 StepFinding compile_model(const StepContext& context);
 StepFinding compare_model(const StepContext& context);

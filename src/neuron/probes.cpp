@@ -104,11 +104,16 @@ double element_at(std::span<const std::byte> bytes, ElementType type, size_t ind
         return number;
     };
     switch (type) {
-        case ElementType::f32: return static_cast<double>(load(0.0F));
-        case ElementType::bf16: return static_cast<double>(bf16_to_float(load(uint16_t{0})));
-        case ElementType::s32: return load(int32_t{0});
-        case ElementType::pred: return load(uint8_t{0});
-        default: break;
+        case ElementType::f32:
+            return static_cast<double>(load(0.0F));
+        case ElementType::bf16:
+            return static_cast<double>(bf16_to_float(load(uint16_t{0})));
+        case ElementType::s32:
+            return load(int32_t{0});
+        case ElementType::pred:
+            return load(uint8_t{0});
+        default:
+            break;
     }
     throw Error(ErrorCode::internal, "probes have no such type");
 }
@@ -161,9 +166,8 @@ Probe ranks_probe(int32_t ranks) {
     const Value a = builder.parameter("a", Shape(ElementType::f32, {8, 48}));
     const Value b = builder.parameter("b", Shape(ElementType::bf16, {3, 1536}));
     const Value wide = builder.convert(b, ElementType::f32);
-    return {"sums over ranks",
-            builder.finish({{"sum", builder.all_reduce(a, hlo::Opcode::add)},
-                            {"row_sum", builder.all_reduce(wide, hlo::Opcode::add)}})};
+    return {"sums over ranks", builder.finish({{"sum", builder.all_reduce(a, hlo::Opcode::add)},
+                                               {"row_sum", builder.all_reduce(wide, hlo::Opcode::add)}})};
 }
 
 Probe alias_probe(int64_t rows, bool is_read) {
@@ -198,9 +202,9 @@ Probe biggest_probe(int64_t rows, int64_t columns) {
     const Value table = builder.parameter("table", Shape(ElementType::bf16, {rows, columns}));
     const Value row = builder.parameter("row", Shape(ElementType::s32, {}));
     const Value starts[] = {row, builder.constant(ElementType::s32, 0)};
-    return {"a row of a large input",
-            builder.finish({{"y", builder.convert(builder.dynamic_slice(table, starts, {1, columns}),
-                                                  ElementType::f32)}})};
+    return {
+        "a row of a large input",
+        builder.finish({{"y", builder.convert(builder.dynamic_slice(table, starts, {1, columns}), ElementType::f32)}})};
 }
 
 Probe inputs_probe(int32_t count) {
@@ -286,12 +290,10 @@ std::vector<ProbeDifference> compare_with_evaluator(ProbeProgram& program, const
     const auto outputs = module.output_names();
     for (size_t rank = 0; rank < values.size(); ++rank) {
         for (size_t output = 0; output < outputs.size(); ++output) {
-            const bool is_aliased = std::ranges::any_of(module.aliases, [&](const hlo::Alias& alias) {
-                return alias.output == static_cast<int64_t>(output);
-            });
+            const bool is_aliased = std::ranges::any_of(
+                module.aliases, [&](const hlo::Alias& alias) { return alias.output == static_cast<int64_t>(output); });
             const Shape& shape = module.host_shape.result.elements[output];
-            const auto& expected =
-                is_aliased ? memory[rank].at(outputs[output]) : results[rank][output].bytes;
+            const auto& expected = is_aliased ? memory[rank].at(outputs[output]) : results[rank][output].bytes;
             const auto found = program.read(outputs[output], static_cast<int32_t>(rank), 0, shape.bytes());
             differences.push_back(compare_output(outputs[output], static_cast<int32_t>(rank), shape, expected, found));
         }

@@ -64,10 +64,10 @@ struct ProbeDifference {
     int32_t rank = 0;
     size_t elements = 0;
     size_t different = 0;
-    size_t not_numbers = 0;             // NaN where a number was expected
-    double largest_difference = 0.0;    // of numbers
-    double largest_expected = 0.0;      // magnitude
-    std::string first;                  // "element 5: 1.5 instead of 2"; empty when all are equal
+    size_t not_numbers = 0;           // NaN where a number was expected
+    double largest_difference = 0.0;  // of numbers
+    double largest_expected = 0.0;    // magnitude
+    std::string first;                // "element 5: 1.5 instead of 2"; empty when all are equal
 };
 
 // Runs a probe on the device and by the evaluator from the same values, [rank], and compares every output.

@@ -1,7 +1,10 @@
 // No buffer is shared between results and parameters here: programs for it have no aliases.
 #include "neuron/rank_probe.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "neuron/nrt_status.h"
 
 namespace gemmatrace::neuron {
 
@@ -13,14 +16,22 @@ RankProbe::RankProbe(NrtRuntime& runtime, const hlo::Module& module, std::span<c
 std::vector<abi::Status> RankProbe::load(int32_t core_count) {
     std::vector<abi::Status> statuses(ranks_.size());
     constexpr double kPatience = 10.0;
-    runtime_.run("a load", kPatience, [&](RankTurn& turn) {
+    const auto load_on = [&](RankTurn& turn) {
         const auto rank = static_cast<size_t>(turn.rank());
         turn.says("nrt_load_collectives");
         statuses[rank] = runtime_.call().nrt_load_collectives(
             neff_.data(), neff_.size(), turn.rank(), core_count, static_cast<uint32_t>(turn.rank()),
             static_cast<uint32_t>(runtime_.ranks()), &ranks_[rank].model);
-        if (statuses[rank] != abi::kSuccess) ranks_[rank].model = nullptr;
-    });
+        if (statuses[rank] == abi::kSuccess) return;
+        ranks_[rank].model = nullptr;
+        // So that ranks which wait for this one are not waited for.
+        throw error_of({"nrt_load_collectives", turn.rank(), module_.name}, statuses[rank]);
+    };
+    try {
+        runtime_.run("a load", kPatience, load_on);
+    } catch (const Error&) {
+        if (std::ranges::all_of(statuses, [](auto status) { return status == abi::kSuccess; })) throw;
+    }
     return statuses;
 }
 
@@ -40,9 +51,9 @@ void RankProbe::fill(RankTurn& turn, abi::TensorSet*& set, const std::vector<std
     for (size_t number = 0; number < names.size(); ++number) {
         const size_t bytes = shapes[number].bytes();
         abi::Tensor* tensor = nullptr;
-        runtime_.check(turn, "nrt_tensor_allocate", names[number],
-                       call.nrt_tensor_allocate(abi::kPlacementDevice, turn.rank(), bytes, names[number].c_str(),
-                                                &tensor));
+        runtime_.check(
+            turn, "nrt_tensor_allocate", names[number],
+            call.nrt_tensor_allocate(abi::kPlacementDevice, turn.rank(), bytes, names[number].c_str(), &tensor));
         ranks_[static_cast<size_t>(turn.rank())].all.push_back(tensor);
         const std::vector<std::byte> zeros(bytes);
         runtime_.check(turn, "nrt_tensor_write", names[number], call.nrt_tensor_write(tensor, zeros.data(), 0, bytes));

@@ -1,4 +1,5 @@
-// The runtime called by hand, below the device: which arguments its loads take, and what happens when a rank stays away.
+// The runtime called by hand, below the device: which arguments its loads take, and what happens when a rank stays
+// away.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ class RankProbe {
     RankProbe(const RankProbe&) = delete;
     RankProbe& operator=(const RankProbe&) = delete;
 
-    // Loads it on all ranks at once with this number of cores as an argument; the status of each rank.
+    // Loads it on all ranks at once with this number of cores as an argument; the status of each rank. Where some are
+    // refused and others wait for them, the runtime's watchdog ends the process.
     std::vector<abi::Status> load(int32_t core_count);
     void unload();
     // Makes its tensors and runs it on the ranks that `takes_part` names; the others do nothing. The status of each.

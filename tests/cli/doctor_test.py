@@ -43,7 +43,7 @@ DEVIATIONS = [
     ("a rank dies", ("ranks",), {"faults": "nrt_execute 1 1 kill"}, {}, "signal 9", "ROOT_COMM_ID"),
     ("a write in place is dropped", ("alias",), {"faults": "nrt_execute 0 2 drop"}, {}, "row 63", "2.24.5133"),
     ("a core has little memory", ("biggest",), {"bytes": 300_000}, {}, "no memory", "check_shape"),
-    ("a sum that is wrong on one rank", ("layer",), {"faults": "nrt_execute 1 3 drop"}, {}, "does not write its cache",
+    ("a sum that is wrong on one rank", ("two-layers",), {"faults": "nrt_execute 1 1 drop"}, {}, "does not write its cache",
      "--disable-mixed-precision-accumulation"),
 ]
 
@@ -90,7 +90,7 @@ class DoctorTest(TestCase):
         self.assertGreater(parity["rows"], 30)
         self.assertLess(0, parity["worst_relative"])
         self.assertEqual((parity["ranks"], parity["far_rows"]), (2, 0))
-        self.assertEqual(set(steps["layer"]["seen"]), {"as usual", "--disable-mixed-precision-accumulation"})
+        self.assertEqual(set(steps["two-layers"]["seen"]), {"as usual", "--disable-mixed-precision-accumulation"})
         self.assertIn("decode_c112", steps["speed"]["seen"])
         self.assertEqual(steps["recovery"]["seen"]["a_rank_stays_away"]["noticed_by"], "our watchdog")
         text = self.report.read_text(encoding="utf-8")
