@@ -79,6 +79,7 @@ Command inspect_command();
 Command synth_command();
 Command compile_command();
 Command pull_command();
+Command doctor_command();
 // Completes the commands in `commands`, which must outlive it.
 Command completion_command(const std::vector<Command>& commands);
 

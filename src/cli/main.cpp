@@ -25,15 +25,17 @@ constexpr const char* kExamples =
     "  gemmatrace generate models/demo --ids 2,105 --json           ids in, one JSON object out\n"
     "  gemmatrace inspect models/demo                               what the checkpoint holds\n"
     "\n"
-    "'gemmatrace COMMAND --help' explains a command. Exit status: 0 done; 2 wrong input; 3 not found; 4 unsupported;\n"
+    "'gemmatrace COMMAND --help' explains a command. Exit status: 0 done; 1 doctor found a fault; 2 wrong input; 3 not "
+    "found; 4 unsupported;\n"
     "5 damaged or contradictory files; 6 the hub is not ready; 7 no memory or disk; 8 the accelerator failed; 9 too "
     "slow;\n"
     "70 a fault of the program; 76 ended because a core hung or failed, start again; 130 interrupted.";
 
 int run_program(int argc, char** argv) {
     std::vector<Command> commands;
-    for (const auto make : {serve_command, chat_command, generate_command, tokenize_command, detokenize_command,
-                            render_command, inspect_command, synth_command, compile_command, pull_command}) {
+    for (const auto make :
+         {serve_command, chat_command, generate_command, tokenize_command, detokenize_command, render_command,
+          inspect_command, synth_command, compile_command, pull_command, doctor_command}) {
         commands.push_back(make());
     }
     commands.push_back(completion_command(commands));

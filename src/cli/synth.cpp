@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/synth.h"
 #include "model/weight_plan.h"
 
 namespace gemmatrace::cli {
@@ -38,32 +39,6 @@ struct SynthOptions {
     std::optional<int32_t> layers;
     uint64_t seed = 0;
 };
-
-// Values that keep activations finite and every part of the layer visible in the result: linears of variance 1/inputs,
-// norms near 1, those of queries and keys small because attention has no 1/sqrt(head_dim), scalars as trained models
-// have them.
-checkpoint::SynthTensor synthetic_tensor(const model::WeightSlot& slot) {
-    checkpoint::SynthTensor tensor{.name = kNamePrefix + slot.name, .shape = slot.shape};
-    const auto is = [&](std::string_view part) { return slot.name.find(part) != std::string::npos; };
-    if (is("layer_scalar")) {
-        tensor.center = 0.625F;
-        tensor.spread = 0.275F;
-    } else if (is("q_norm") || is("k_norm")) {
-        tensor.center = 0.3F;
-        tensor.spread = 0.05F;
-    } else if (is("embed_tokens_per_layer")) {
-        tensor.spread = 0.1F;
-    } else if (is("embed_tokens")) {
-        tensor.spread = 0.05F;
-    } else if (slot.shape.size() == 1) {  // norms, router scales
-        tensor.center = 1.0F;
-        tensor.spread = 0.1F;
-    } else {
-        // A uniform distribution of half-width s has variance s^2 / 3.
-        tensor.spread = std::sqrt(3.0F / static_cast<float>(slot.shape.back()));
-    }
-    return tensor;
-}
 
 int run_synth(const SynthOptions& options) {
     if (options.layers && *options.layers < 1) {
@@ -98,6 +73,29 @@ void describe(Command& command, SynthOptions& options) {
 }
 
 }  // namespace
+
+checkpoint::SynthTensor synthetic_tensor(const model::WeightSlot& slot) {
+    checkpoint::SynthTensor tensor{.name = kNamePrefix + slot.name, .shape = slot.shape};
+    const auto is = [&](std::string_view part) { return slot.name.find(part) != std::string::npos; };
+    if (is("layer_scalar")) {
+        tensor.center = 0.625F;
+        tensor.spread = 0.275F;
+    } else if (is("q_norm") || is("k_norm")) {
+        tensor.center = 0.3F;
+        tensor.spread = 0.05F;
+    } else if (is("embed_tokens_per_layer")) {
+        tensor.spread = 0.1F;
+    } else if (is("embed_tokens")) {
+        tensor.spread = 0.05F;
+    } else if (slot.shape.size() == 1) {  // norms, router scales
+        tensor.center = 1.0F;
+        tensor.spread = 0.1F;
+    } else {
+        // A uniform distribution of half-width s has variance s^2 / 3.
+        tensor.spread = std::sqrt(3.0F / static_cast<float>(slot.shape.back()));
+    }
+    return tensor;
+}
 
 Command synth_command() {
     return make_command("synth", "Write a full-size checkpoint of random weights", kSynthExamples, run_synth, describe);

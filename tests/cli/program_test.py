@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import BINARY, DEMO, ROOT, TestCase, generate, run
 
-COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "compile", "pull",
+COMMANDS = ("chat", "generate", "tokenize", "detokenize", "render", "inspect", "synth", "compile", "pull", "doctor",
             "completion")
 
 

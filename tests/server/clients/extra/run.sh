@@ -54,6 +54,7 @@ claude() {
         "$work"/agents/node_modules/@anthropic-ai/claude-code-linux-x64/claude -p "What is the capital of France?"
 }
 
+: >"$work/server.log"
 "$binary" serve "$root/models/demo" --port 0 ${threads:+--threads "$threads"} 2>"$work/server.log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT INT TERM
