@@ -139,10 +139,12 @@ class TerminalTest(TestCase):
         self.assertEqual(terminal.close(), 0)
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
-        terminal = Terminal("--temperature", "5", "--top-k", "0", "--seed", "1", "--max-tokens", "100000")
+        # a long answer, given slowly
+        terminal = Terminal("--temperature", "5", "--top-k", "0", "--seed", "9", "--max-tokens", "100000",
+                            "--isa", "scalar", "--threads", "1")
         terminal.read_until(PROMPT)
         terminal.type("Tell me everything.\n")
-        time.sleep(1.0)
+        terminal.read_until(r"\n.*\w{3}")
         terminal.type("\x03")
         terminal.read_until(r"\[stopped\]")
         terminal.read_until(PROMPT)
