@@ -193,29 +193,36 @@ NeffInfo read_neff(std::span<const std::byte> file, const std::string& where) {
     return info;
 }
 
-void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expected, const std::string& where) {
-    const auto refuse = [&](const NeffTensor& tensor, const std::string& fault) {
-        throw Error(ErrorCode::mismatch,
-                    fmt::format("{} {} {}", tensor.kind == NeffTensor::Kind::input ? "input" : "output",
-                                printable(tensor.name), fault),
-                    {{"file", printable(where)}},
-                    "compile the bundle again, with a compiler of the list that is known");
-    };
+std::optional<TensorDifference> first_difference(const NeffInfo& info, std::span<const NeffTensor> expected) {
     std::map<std::pair<NeffTensor::Kind, std::string_view>, uint64_t> found;
     for (const NeffTensor& tensor : info.tensors) found[{tensor.kind, tensor.name}] = tensor.bytes;
     for (const NeffTensor& tensor : expected) {
         const auto entry = found.find({tensor.kind, tensor.name});
-        if (entry == found.end()) refuse(tensor, "is not in the NEFF");
+        if (entry == found.end()) return TensorDifference{tensor.kind, tensor.name, {}, tensor.bytes};
         if (entry->second != tensor.bytes) {
-            refuse(tensor, fmt::format("has {} bytes in the NEFF, and {} in the program", entry->second, tensor.bytes));
+            return TensorDifference{tensor.kind, tensor.name, entry->second, tensor.bytes};
         }
         found.erase(entry);
     }
     for (const NeffTensor& tensor : info.tensors) {
         const bool is_interface = tensor.kind == NeffTensor::Kind::input || tensor.kind == NeffTensor::Kind::output;
-        if (is_interface && found.contains({tensor.kind, tensor.name}))
-            refuse(tensor, "of the NEFF is not in the program");
+        if (is_interface && found.contains({tensor.kind, tensor.name})) {
+            return TensorDifference{tensor.kind, tensor.name, tensor.bytes, {}};
+        }
     }
+    return std::nullopt;
+}
+
+void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expected, const std::string& where) {
+    const auto difference = first_difference(info, expected);
+    if (!difference) return;
+    const std::string fault =
+        !difference->bytes_in_neff    ? "is not in the NEFF"
+        : !difference->bytes_expected ? "of the NEFF is not in the program"
+                                      : fmt::format("has {} bytes in the NEFF, and {} in the program",
+                                                    *difference->bytes_in_neff, *difference->bytes_expected);
+    throw Error(ErrorCode::mismatch, fmt::format("{} {} {}", difference->side(), printable(difference->name), fault),
+                {{"file", printable(where)}}, "compile the bundle again, with a compiler of the list that is known");
 }
 
 std::string neff_member(std::span<const std::byte> file, std::string_view member, const std::string& where) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,17 @@ inline constexpr size_t kNeffHeaderBytes = 1024;
 // the file, the archive is damaged or has no list of variables, or an input or output has no size or stands there
 // twice.
 NeffInfo read_neff(std::span<const std::byte> file, const std::string& where);
+
+// A tensor that a NEFF and a list of inputs and outputs have in different sizes, or only one of them has.
+struct TensorDifference {
+    NeffTensor::Kind kind = NeffTensor::Kind::other;
+    std::string name;
+    std::optional<uint64_t> bytes_in_neff, bytes_expected;
+
+    const char* side() const { return kind == NeffTensor::Kind::input ? "input" : "output"; }
+};
+// The first one, those of the list before what only the NEFF has.
+std::optional<TensorDifference> first_difference(const NeffInfo& info, std::span<const NeffTensor> expected);
 
 // Throws Error(mismatch), naming the first that differs with both values, unless the NEFF takes and gives exactly the
 // inputs and outputs in `expected`, each of its size.

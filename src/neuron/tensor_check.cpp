@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -16,23 +15,19 @@ namespace {
                 "compile the bundle again with `gemmatrace compile`");
 }
 
-void check_side(const NeffInfo& neff, NeffTensor::Kind kind, const std::vector<std::string>& names,
-                const std::vector<size_t>& bytes, const std::string& where) {
-    const char* side = kind == NeffTensor::Kind::input ? "input" : "output";
-    for (size_t index = 0; index < names.size(); ++index) {
-        const NeffTensor* found = neff.find(kind, names[index]);
-        if (found == nullptr)
-            refuse_neff(fmt::format("the compiled program lacks the {} {}", side, names[index]), where);
-        if (found->bytes != bytes[index]) {
-            refuse_neff(fmt::format("the {} {} has {} bytes in the compiled program, and {} in the one it was made of",
-                                    side, names[index], found->bytes, bytes[index]),
-                        where);
-        }
+std::vector<NeffTensor> tensors_of(const hlo::Module& module) {
+    std::vector<NeffTensor> tensors;
+    const auto inputs = module.parameter_names();
+    for (size_t number = 0; number < inputs.size(); ++number) {
+        tensors.push_back({inputs[number], NeffTensor::Kind::input, module.host_shape.parameters[number].bytes()});
     }
-    for (const NeffTensor& tensor : neff.tensors) {
-        if (tensor.kind != kind || std::ranges::find(names, tensor.name) != names.end()) continue;
-        refuse_neff(fmt::format("the compiled program has an {} more: {}", side, tensor.name), where);
+    const auto outputs = module.output_names();
+    const hlo::Shape& result = module.host_shape.result;
+    for (size_t place = 0; place < outputs.size(); ++place) {
+        const hlo::Shape& shape = result.is_tuple() ? result.elements[place] : result;
+        tensors.push_back({outputs[place], NeffTensor::Kind::output, shape.bytes()});
     }
+    return tensors;
 }
 
 }  // namespace
@@ -41,16 +36,17 @@ void check_neff(const NeffInfo& neff, const hlo::Module& module, const std::stri
     if (neff.lnc_size > 1) {
         refuse_neff(fmt::format("the program was compiled for logical cores of {}", neff.lnc_size), where);
     }
-    std::vector<size_t> input_bytes, output_bytes;
-    for (const hlo::Shape& shape : module.host_shape.parameters) input_bytes.push_back(shape.bytes());
-    const hlo::Shape& result = module.host_shape.result;
-    if (result.is_tuple()) {
-        for (const hlo::Shape& shape : result.elements) output_bytes.push_back(shape.bytes());
-    } else {
-        output_bytes.push_back(result.bytes());
+    const auto difference = first_difference(neff, tensors_of(module));
+    if (!difference) return;
+    const char* side = difference->side();
+    const std::string& name = difference->name;
+    if (!difference->bytes_in_neff) refuse_neff(fmt::format("the compiled program lacks the {} {}", side, name), where);
+    if (!difference->bytes_expected) {
+        refuse_neff(fmt::format("the compiled program has an {} more: {}", side, name), where);
     }
-    check_side(neff, NeffTensor::Kind::input, module.parameter_names(), input_bytes, where);
-    check_side(neff, NeffTensor::Kind::output, module.output_names(), output_bytes, where);
+    refuse_neff(fmt::format("the {} {} has {} bytes in the compiled program, and {} in the one it was made of", side,
+                            name, *difference->bytes_in_neff, *difference->bytes_expected),
+                where);
 }
 
 }  // namespace gemmatrace::neuron
