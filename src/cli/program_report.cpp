@@ -41,6 +41,16 @@ std::string over_floor(const trace::ProgramFigures& figures) {
     return fmt::format("{:+.2f} %", 100.0 * (ratio - 1.0));
 }
 
+std::string host_lines(const trace::HostFigures& host) {
+    return fmt::format(
+        "host: own memory {:.2f} GiB (weights on their way {:.2f}, inputs and outputs of steps {:.2f}, the rest {:.2f}); "
+        "of {:.2f} GiB of\nweights in the page cache {:.2f} stay in use, tables whose rows the host looks up, and the others "
+        "are given back\nwhile they are sent: a host of 16 GB {}\n",
+        gibi(host.own_bytes), gibi(host.transfer_bytes), gibi(host.step_bytes), gibi(trace::kHostBaseBytes),
+        gibi(host.stored_bytes), gibi(host.table_bytes),
+        host.fits ? "needs no swap" : "reads rows of tables from its disk when memory is short, and needs no swap either");
+}
+
 }  // namespace
 
 ordered_json figures_json(const trace::BundleEmitter& emitter, const std::string& model,
@@ -60,6 +70,11 @@ ordered_json figures_json(const trace::BundleEmitter& emitter, const std::string
                          {"reserved_bytes", trace::kReservedBytes},
                          {"programs", ordered_json::array()}};
     for (const trace::ProgramFigures& figures : programs) json["programs"].push_back(program_figures_json(figures));
+    const trace::HostFigures host = trace::host_figures(emitter, programs);
+    json["host"] = {{"stored_bytes", host.stored_bytes},     {"table_bytes", host.table_bytes},
+                    {"transfer_bytes", host.transfer_bytes}, {"step_bytes", host.step_bytes},
+                    {"own_bytes", host.own_bytes},           {"memory_bytes", trace::kHostMemoryBytes},
+                    {"fits", host.fits}};
     return json;
 }
 
@@ -76,11 +91,10 @@ std::string figures_table(const trace::BundleEmitter& emitter, const std::vector
                             over_floor(figures), gibi(figures.memory_bytes));
     }
     text += fmt::format(
-        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code "
-        "and "
+        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code and\n"
         "runtime\n",
         gibi(trace::kCoreMemoryBytes), gibi(trace::kReservedBytes));
-    return text;
+    return text + host_lines(trace::host_figures(emitter, programs));
 }
 
 }  // namespace gemmatrace::cli

@@ -18,7 +18,6 @@
 namespace gemmatrace::neuron {
 namespace {
 
-constexpr size_t kSentTogether = size_t{4} << 20;  // bytes of writes to one rank that are not held back any longer
 constexpr int32_t kFirstCoreCount = -1;            // the argument of loads; some releases want the one,
 constexpr int32_t kOtherCoreCount = 1;             // some the other
 constexpr double kLoadPatience = 10.0;             // times the patience with a step
@@ -149,7 +148,7 @@ void NeuronDevice::write(Buffer buffer, int32_t rank, size_t offset, std::span<c
     WriteQueue& queue = filled_[static_cast<size_t>(rank)];
     queue.pieces.push_back({buffer, offset, queue.bytes.size(), bytes.size()});
     queue.bytes.insert(queue.bytes.end(), bytes.begin(), bytes.end());
-    if (queue.bytes.size() >= kSentTogether) begin("a transfer to the cores", 1.0, [](RankTurn&) {});
+    if (queue.bytes.size() >= trace::kTransferBytes) begin("a transfer to the cores", 1.0, [](RankTurn&) {});
 }
 
 void NeuronDevice::read(std::span<const Read> reads) {
@@ -204,7 +203,7 @@ void NeuronDevice::clear(RankTurn& turn, const DeviceBuffer& buffer) {
         return;
     }
     turn.says("nrt_tensor_write");
-    const std::vector<std::byte> zeros(std::min(buffer.bytes, kSentTogether));
+    const std::vector<std::byte> zeros(std::min(buffer.bytes, trace::kTransferBytes));
     for (size_t offset = 0; offset < buffer.bytes; offset += zeros.size()) {
         const size_t bytes = std::min(zeros.size(), buffer.bytes - offset);
         runtime_.check(turn, "nrt_tensor_write", buffer.name,

@@ -51,6 +51,7 @@ class BundleEmitter {
     explicit BundleEmitter(BundleSpec spec);
 
     const BundleSpec& spec() const { return spec_; }
+    const model::WeightPlan& weight_plan() const { return plan_; }
     const Packing& packing() const { return packing_; }
     EmittedProgram emit(const ProgramSpec& program) const;
     // The manifest without programs.

@@ -12,6 +12,9 @@
 
 namespace gemmatrace::trace {
 
+// Weights travel in slices of about so many bytes, and a device holds back no more of what it is to write to a rank.
+inline constexpr size_t kTransferBytes = size_t{4} << 20;
+
 // One thread calls. Faults are Error(device) or Error(resource). A program runs beside the host from start() to the
 // next call of start(), wait() or read(), which also throws the fault that the program met.
 class Device {

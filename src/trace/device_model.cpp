@@ -15,7 +15,6 @@
 namespace gemmatrace::trace {
 namespace {
 
-constexpr size_t kSliceBytes = size_t{4} << 20;
 constexpr size_t kComparedBytes = 4096;  // of what was written, at its end
 
 template <typename Element>
@@ -85,7 +84,7 @@ void DeviceModel::stream_weights() {
         shared_[input.name] = buffer;
         for (int32_t rank = 0; rank < options_.geometry.ranks; ++rank) {
             std::vector<std::byte> ending;
-            stream_input(input, rank, weights_, kSliceBytes, [&](size_t offset, std::span<const std::byte> bytes) {
+            stream_input(input, rank, weights_, kTransferBytes, [&](size_t offset, std::span<const std::byte> bytes) {
                 device_->write(buffer, rank, offset, bytes);
                 const auto tail = bytes.last(std::min(bytes.size(), kComparedBytes));
                 ending.assign(tail.begin(), tail.end());

@@ -28,6 +28,12 @@ std::pair<int64_t, int64_t> chosen_experts(const BundleSpec& spec) {
     return {1, 1};
 }
 
+size_t stored_bytes(const model::WeightSlot& slot) {
+    size_t bytes = 2;
+    for (const int64_t size : slot.shape) bytes *= static_cast<size_t>(size);
+    return bytes;
+}
+
 std::map<std::string, hlo::Buffer> largest_results(const hlo::Module& module) {
     std::map<std::string, hlo::Buffer> largest;
     const auto& instructions = module.entry().instructions;
@@ -70,19 +76,40 @@ ProgramFigures figures_of(const BundleEmitter& emitter, const EmittedProgram& pr
     figures.findings = program.findings.size();
     figures.bytes_read = statistics.bytes_read;
     figures.temporary_bytes = statistics.peak_temporary_bytes;
-    size_t step = 0;  // inputs and outputs that are neither weights nor caches
     const ProgramEntry entry = describe_program(program.spec, program.module, manifest.weights);
     for (const auto* tensors : {&entry.inputs, &entry.outputs}) {
         for (const ProgramTensor& tensor : *tensors) {
-            if (tensor.role == ProgramTensor::Role::step) step += tensor.shape.bytes();
+            if (tensor.role == ProgramTensor::Role::step) figures.step_bytes += tensor.shape.bytes();
             if (tensor.role == ProgramTensor::Role::weight) ++figures.weight_inputs;
         }
     }
     if (program.spec.kind == ProgramKind::decode) figures.floor_bytes = decode_floor_bytes(emitter, program.spec);
-    figures.memory_bytes = manifest.memory.weight_bytes + cache_bytes_at(emitter.spec(), program.spec.bucket) + step +
-                           figures.temporary_bytes;
+    figures.memory_bytes = manifest.memory.weight_bytes + cache_bytes_at(emitter.spec(), program.spec.bucket) +
+                           figures.step_bytes + figures.temporary_bytes;
     figures.largest = largest_results(program.module);
     return figures;
+}
+
+HostFigures host_figures(const BundleEmitter& emitter, std::span<const ProgramFigures> programs) {
+    const model::WeightPlan& plan = emitter.weight_plan();
+    const auto ranks = static_cast<size_t>(emitter.spec().geometry.ranks);
+    HostFigures host;
+    for (const model::WeightSlot& slot : plan.slots) host.stored_bytes += stored_bytes(slot);
+    host.table_bytes = stored_bytes(plan.slots.at(static_cast<size_t>(plan.weights.embedding.slot)));
+    if (const auto& table = plan.weights.ple_embedding) {
+        host.table_bytes += stored_bytes(plan.slots.at(static_cast<size_t>(table->slot)));
+    }
+    // A slice is gathered while of each rank one queue is filled and one is sent, each a slice over its measure at most.
+    host.transfer_bytes = kTransferBytes * (2 + ranks * 4);
+    size_t by_kind[3] = {};  // programs of one kind share their buffers
+    for (const ProgramFigures& figures : programs) {
+        size_t& largest = by_kind[static_cast<size_t>(figures.spec.kind)];
+        largest = std::max(largest, figures.step_bytes);
+    }
+    host.step_bytes = ranks * (by_kind[0] + by_kind[1] + by_kind[2]);
+    host.own_bytes = host.transfer_bytes + host.step_bytes + kHostBaseBytes;
+    host.fits = host.own_bytes + host.table_bytes <= kHostMemoryBytes;
+    return host;
 }
 
 }  // namespace gemmatrace::trace

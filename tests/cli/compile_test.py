@@ -80,7 +80,15 @@ class CompileTest(TestCase):
         self.assertLess(decode["proto_bytes"], 20e6)
         self.assertLessEqual(decode["floor_bytes"], decode["bytes_read"])
         self.assertLessEqual(decode["bytes_read"], 1.05 * decode["floor_bytes"])
-        self.assertIn("decode_c128", run("compile", DEMO, "--plan", *SMALL).out)
+        host = plan["host"]
+        self.assertTrue(host["fits"])
+        self.assertLess(host["own_bytes"], 1e9)
+        tables = 262144 * (1536 + 35 * 256) * 2
+        self.assertEqual(host["table_bytes"], tables)
+        self.assertGreater(host["stored_bytes"], tables)
+        shown = run("compile", DEMO, "--plan", *SMALL).out
+        self.assertIn("decode_c128", shown)
+        self.assertIn("a host of 16 GB needs no swap", shown)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_what_cannot_be_made_is_refused_with_a_remedy(self):

@@ -19,12 +19,13 @@ python_packages() {
     cp "$here/requirements.lock" "$work"
 }
 
-# Coding agents, each in a project and a home of its own. The platform's packages hold the programs; the wrappers around
-# them would need an install script.
+# Coding agents, each in a project and a home of its own. These packages hold the programs themselves.
 agents() {
     mkdir -p "$work/agents" "$work/home/.codex" "$work/project"
-    cp "$here/agents/package.json" "$here/agents/package-lock.json" "$here/agents/.npmrc" "$work/agents"
-    [ -d "$work/agents/node_modules" ] || (cd "$work/agents" && npm ci >&2)
+    if ! cmp -s "$here/agents/package-lock.json" "$work/agents/package-lock.json" || [ ! -d "$work/agents/node_modules" ]; then
+        cp "$here/agents/package.json" "$here/agents/package-lock.json" "$here/agents/.npmrc" "$work/agents"
+        (cd "$work/agents" && npm ci >&2)
+    fi
 }
 
 in_project() {
@@ -32,25 +33,38 @@ in_project() {
         XDG_CACHE_HOME="$work/home/cache" XDG_STATE_HOME="$work/home/state" "$@" </dev/null)
 }
 
+opencode_run() {
+    in_project GEMMATRACE_BASE_URL="$url" WEATHER_TOOL="$here/agents/weather_tool.py" WEATHER_LOG="$work/weather.log" \
+        OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 \
+        "$work"/agents/node_modules/opencode-linux-x64/bin/opencode run "$1"
+}
+
+# A turn, and one with a real tool round trip: the model calls get_weather among all the tools that OpenCode declares,
+# OpenCode asks the tool server, and the model says what came back.
 opencode() {
     agents
     cp "$here/agents/opencode.json" "$work/project"
-    in_project GEMMATRACE_BASE_URL="$1" OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 \
-        "$work"/agents/node_modules/opencode-linux-x64/bin/opencode run "What is the capital of France?"
+    opencode_run "What is the capital of France?"
+    : >"$work/weather.log"
+    opencode_run "What is the weather in Lima?" | tee "$work/weather.txt"
+    if [ "$(cat "$work/weather.log")" != Lima ] || ! grep -q "sunny, 21 degrees" "$work/weather.txt"; then
+        printf 'OpenCode: no tool round trip; the tool was asked for: %s\n' "$(cat "$work/weather.log")" >&2
+        exit 1
+    fi
 }
 
 codex() {
     agents
-    sed "s|http://127.0.0.1:8080/v1|$1|" "$here/agents/codex.toml" >"$work/home/.codex/config.toml"
+    sed "s|http://127.0.0.1:8080/v1|$url|" "$here/agents/codex.toml" >"$work/home/.codex/config.toml"
     in_project "$(find "$work/agents/node_modules/@openai" -name codex -type f -perm -u+x | head -n 1)" \
         exec --skip-git-repo-check "What is the capital of France?"
 }
 
 claude() {
     agents
-    in_project ANTHROPIC_BASE_URL="${1%/v1}" ANTHROPIC_AUTH_TOKEN=none ANTHROPIC_MODEL=demo \
+    in_project ANTHROPIC_BASE_URL="${url%/v1}" ANTHROPIC_AUTH_TOKEN=none ANTHROPIC_MODEL=demo \
         ANTHROPIC_SMALL_FAST_MODEL=demo API_TIMEOUT_MS=3600000 DISABLE_AUTOUPDATER=1 \
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_MAX_CONTEXT_TOKENS=131072 \
         "$work"/agents/node_modules/@anthropic-ai/claude-code-linux-x64/claude -p "What is the capital of France?"
 }
 
@@ -71,7 +85,7 @@ for client in "$@"; do
         python_packages
         "$work/venv/bin/python" -B "$here/${client}_turns.py" "$url"
         ;;
-    opencode | codex | claude) "$client" "$url" ;;
+    opencode | codex | claude) "$client" ;;
     *)
         printf 'unknown client %s; use langchain, litellm, opencode, codex, claude\n' "$client" >&2
         exit 2
