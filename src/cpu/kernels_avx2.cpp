@@ -19,6 +19,11 @@ struct Avx2 {
     static Register zero() { return _mm256_setzero_ps(); }
     static Register load(const float* values) { return load8(values); }
     static Register load(const uint16_t* values) { return load8(values); }
+    // Compilers read memory again for each use otherwise.
+    static Register in_register(Register value) {
+        asm("" : "+x"(value));
+        return value;
+    }
     static void store(float* out, Register value) { _mm256_storeu_ps(out, value); }
     static Register broadcast(float value) { return _mm256_set1_ps(value); }
     static Register add(Register a, Register b) { return _mm256_add_ps(a, b); }

@@ -12,8 +12,8 @@ struct Avx512 {
     using Register = __m512;
     static constexpr int kWidth = 16;
     static constexpr int kGroups = 4;
-    static constexpr int kTileRows = 4;  // 4 x 6 sums, 4 weights and 1 activation of 32 registers
-    static constexpr int kTileTokens = 6;
+    static constexpr int kTileRows = 3;  // 3 x 8 sums, 3 weights and 1 activation of 32 registers
+    static constexpr int kTileTokens = 8;
     static constexpr int kPanelRows = 12;
 
     static Register zero() { return _mm512_setzero_ps(); }
@@ -21,6 +21,11 @@ struct Avx512 {
     static Register load(const uint16_t* values) {
         const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
         return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+    }
+    // Compilers read memory again for each use otherwise.
+    static Register in_register(Register value) {
+        asm("" : "+v"(value));
+        return value;
     }
     static void store(float* out, Register value) { _mm512_storeu_ps(out, value); }
     static Register broadcast(float value) { return _mm512_set1_ps(value); }
