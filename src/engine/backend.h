@@ -59,13 +59,21 @@ class Backend {
 
     // Tokens that the slot holds.
     virtual int64_t length(int32_t slot) const = 0;
-    // Runs 1 to chunk_tokens ids at the end of the slot. Returns the logits before the cap, valid until the next call:
-    // of the last id [vocab_size], or of every id [ids, vocab_size] with `all_rows`. Throws Error(bad_request) for an
-    // id outside the vocabulary, Error(too_long) when the slot is full; the slot is unchanged then. `all_rows` only
-    // where the limits say so.
-    virtual std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) = 0;
-    // One id at the end of each slot in one step; returns logits [slots, vocab_size], valid until the next call.
-    virtual std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids) = 0;
+    // Runs 1 to chunk_tokens ids at the end of the slot. Gives one row of results, of the last id, or with `all_rows`
+    // one of every id, which only is asked for where the limits say so. Throws Error(bad_request) for an id outside the
+    // vocabulary, Error(too_long) when the slot is full; the slot is unchanged then.
+    virtual void prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) = 0;
+    // One id at the end of each slot in one step; gives a row of results for each.
+    virtual void decode(std::span<const int32_t> slots, std::span<const int32_t> ids) = 0;
+    // Logits of a row of the last prefill or decode before the cap, [vocab_size], valid until the next of them. Reading
+    // them may take a transfer from a device.
+    virtual std::span<const float> logits(size_t row) = 0;
+    // The id that greedy decoding takes in that row when nothing is suppressed (model::greedy_token), if it is known
+    // without the logits.
+    virtual std::optional<int32_t> best_id(size_t row) const {
+        static_cast<void>(row);
+        return std::nullopt;
+    }
 
     // Whether the slot can be cut back to `length` as it is: what sliding layers need of the tokens before is there.
     virtual bool can_trim(int32_t slot, int64_t length) const = 0;

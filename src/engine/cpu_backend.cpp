@@ -39,21 +39,29 @@ class CpuBackend : public Backend {
 
     int64_t length(int32_t slot) const override { return at(slot).length(); }
 
-    std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
+    void prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
         require(static_cast<int64_t>(ids.size()) <= limits_.chunk_tokens, "a prefill call is at most one chunk");
-        if (!all_rows) return runner_->extend(at(slot), ids);
+        if (!all_rows) {
+            logits_ = runner_->extend(at(slot), ids);
+            return;
+        }
         rows_.clear();
         runner_->set_logits_observer(
             [this](int64_t, std::span<const float> logits) { rows_.assign(logits.begin(), logits.end()); });
         runner_->extend(at(slot), ids);
         runner_->set_logits_observer(nullptr);
-        return rows_;
+        logits_ = rows_;
     }
 
-    std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids) override {
+    void decode(std::span<const int32_t> slots, std::span<const int32_t> ids) override {
         batch_.clear();
         for (const int32_t slot : slots) batch_.push_back(&at(slot));
-        return runner_->decode(batch_, ids);
+        logits_ = runner_->decode(batch_, ids);
+    }
+
+    std::span<const float> logits(size_t row) override {
+        const auto vocab = static_cast<size_t>(limits_.vocab_size);
+        return logits_.subspan(row * vocab, vocab);
     }
 
     bool can_trim(int32_t slot, int64_t length) const override { return at(slot).can_trim(length); }
@@ -89,6 +97,7 @@ class CpuBackend : public Backend {
     std::vector<cpu::Slot> slots_;
     std::vector<cpu::Slot*> batch_;
     std::vector<float> rows_;
+    std::span<const float> logits_;  // of the last call
 };
 
 class CpuSource : public BackendSource {

@@ -34,13 +34,13 @@ class DeviceBackend : public Backend {
     }
 
     int64_t length(int32_t slot) const override { return model_->length(slot); }
-    std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
+    void prefill(int32_t slot, std::span<const int32_t> ids, bool all_rows) override {
         require(!all_rows, "rows that the limits do not promise are not asked for");
-        return model_->prefill(slot, ids);
+        model_->prefill(slot, ids);
     }
-    std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids) override {
-        return model_->decode(slots, ids);
-    }
+    void decode(std::span<const int32_t> slots, std::span<const int32_t> ids) override { model_->decode(slots, ids); }
+    std::span<const float> logits(size_t row) override { return model_->logits(row); }
+    std::optional<int32_t> best_id(size_t row) const override { return model_->best_ids().at(row); }
 
     bool can_trim(int32_t slot, int64_t length) const override { return model_->can_trim(slot, length); }
     void trim(int32_t slot, int64_t length) override { model_->trim(slot, length); }

@@ -119,11 +119,11 @@ class Engine::Scheduler {
     bool place(Sequence& sequence);
     void prefill_one();
     void prefill_chunk(Sequence& sequence);
-    void note_prompt_logprobs(Sequence& sequence, int64_t begin, size_t count, std::span<const float> logits);
+    void note_prompt_logprobs(Sequence& sequence, int64_t begin, size_t count);
     void decode_all();
     void make_room_for_step();
     bool preempt_youngest(const Sequence& keep);
-    void choose(Sequence& sequence, std::span<const float> logits);
+    void choose(Sequence& sequence, size_t row);
     bool take_token(Sequence& sequence, GeneratedToken token);
     void finish(Sequence& sequence, FinishReason reason);
     void fail(Sequence& sequence, const Error& error, bool is_slot_sound);
@@ -131,12 +131,11 @@ class Engine::Scheduler {
     void remove_left();
     void publish();
     template <typename Work>
-    auto timed(const Work& work) {
+    void timed(const Work& work) {
         const auto begin = Clock::now();
-        auto result = work();
+        work();
         last_seconds_ = seconds_between(begin, Clock::now());
         busy_seconds_ += last_seconds_;
-        return result;
     }
 
     std::unique_ptr<Backend> backend_;
@@ -358,10 +357,10 @@ void Engine::Scheduler::prefill_chunk(Sequence& sequence) {
     const auto count = static_cast<size_t>(std::min(end - begin, most));
     const auto ids = std::span<const int32_t>(sequence.ids).subspan(static_cast<size_t>(begin), count);
     const bool wants_all = sequence.request.prompt_logprobs && !sequence.has_started;
-    const auto logits = timed([&] { return backend_->prefill(sequence.slot, ids, wants_all); });
+    timed([&] { backend_->prefill(sequence.slot, ids, wants_all); });
     pacer_.chunk_took(static_cast<int64_t>(count), last_seconds_);
     book_.ran(sequence.slot, ids, true);
-    if (wants_all) note_prompt_logprobs(sequence, begin, count, logits);
+    if (wants_all) note_prompt_logprobs(sequence, begin, count);
     if (begin + static_cast<int64_t>(count) < end || sequence.has_started) return;
     book_.mark_prompt_end(sequence.slot, end);
     sequence.first_token_at = Clock::now();
@@ -371,13 +370,11 @@ void Engine::Scheduler::prefill_chunk(Sequence& sequence) {
     if (sequence.request.max_tokens == 0) {
         finish(sequence, FinishReason::length);
     } else {
-        choose(sequence, logits.last(static_cast<size_t>(backend_->limits().vocab_size)));
+        choose(sequence, wants_all ? count - 1 : 0);
     }
 }
 
-void Engine::Scheduler::note_prompt_logprobs(Sequence& sequence, int64_t begin, size_t count,
-                                             std::span<const float> logits) {
-    const auto vocab = static_cast<size_t>(backend_->limits().vocab_size);
+void Engine::Scheduler::note_prompt_logprobs(Sequence& sequence, int64_t begin, size_t count) {
     if (begin == 0) {
         sequence.prompt_tokens.emplace_back();
         sequence.prompt_tokens.back().id = sequence.ids.front();
@@ -385,8 +382,8 @@ void Engine::Scheduler::note_prompt_logprobs(Sequence& sequence, int64_t begin, 
     for (size_t row = 0; row < count; ++row) {
         const size_t next = static_cast<size_t>(begin) + row + 1;
         if (next >= sequence.ids.size()) break;
-        sequence.prompt_tokens.push_back(sequence.capped.logprobs(
-            logits.subspan(row * vocab, vocab), sequence.ids[next], sequence.request.top_logprobs.value_or(0)));
+        sequence.prompt_tokens.push_back(sequence.capped.logprobs(backend_->logits(row), sequence.ids[next],
+                                                                  sequence.request.top_logprobs.value_or(0)));
     }
 }
 
@@ -432,9 +429,8 @@ void Engine::Scheduler::decode_all() {
         batch_ids_.push_back(sequence->ids.back());
     }
     if (batch_.empty()) return;
-    std::span<const float> logits;
     try {
-        logits = timed([&] { return backend_->decode(batch_slots_, batch_ids_); });
+        timed([&] { backend_->decode(batch_slots_, batch_ids_); });
         pacer_.step_took(last_seconds_);
     } catch (const std::exception& fault) {
         for (Sequence* sequence : batch_) fail(*sequence, as_error(fault), false);
@@ -445,14 +441,14 @@ void Engine::Scheduler::decode_all() {
         ++statistics_.steps;
         statistics_.step_slots += batch_.size();
     }
-    const auto vocab = static_cast<size_t>(backend_->limits().vocab_size);
     for (size_t row = 0; row < batch_.size(); ++row) {
         book_.ran(batch_slots_[row], std::span(&batch_ids_[row], 1), false);
-        choose(*batch_[row], logits.subspan(row * vocab, vocab));
+        choose(*batch_[row], row);
     }
 }
 
-void Engine::Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
+// The next token from a row of the backend's results.
+void Engine::Scheduler::choose(Sequence& sequence, size_t row) {
     const Request& request = sequence.request;
     try {
         Sampler::Choice choice;
@@ -463,9 +459,10 @@ void Engine::Scheduler::choose(Sequence& sequence, std::span<const float> logits
             // An end that is to be ignored would be a token, and the filter allows no such token.
             if (request.filter->may_end() && !request.ignores_end) choice.also_allowed = request.end_ids;
         }
-        const int32_t id = sequence.sampler.choose(logits, choice);
+        const std::optional<int32_t> best = sequence.sampler.choose_best(backend_->best_id(row), choice);
+        const int32_t id = best ? *best : sequence.sampler.choose(backend_->logits(row), choice);
         GeneratedToken token;
-        if (request.top_logprobs) token = sequence.capped.logprobs(logits, id, *request.top_logprobs);
+        if (request.top_logprobs) token = sequence.capped.logprobs(backend_->logits(row), id, *request.top_logprobs);
         token.id = id;
         token.is_end = !request.ignores_end && std::ranges::find(request.end_ids, id) != request.end_ids.end();
         if (request.filter != nullptr && !token.is_end) request.filter->advance(id);

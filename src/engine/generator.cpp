@@ -47,16 +47,16 @@ void check_request(const Backend& backend, int32_t slot, const GenerationRequest
                   backend.limits().context_tokens);
 }
 
-// Logits of the last token; none when it was stopped between chunks.
-std::span<const float> run_prompt(Backend& backend, int32_t slot, const GenerationRequest& request) {
+// Whether it ran to its end, where a row of results is left, and was not stopped between chunks.
+bool run_prompt(Backend& backend, int32_t slot, const GenerationRequest& request) {
     const auto chunk = static_cast<size_t>(backend.limits().chunk_tokens);
     std::span<const int32_t> left = request.prompt_ids;
     while (true) {
         const size_t count = std::min(chunk, left.size());
-        const auto logits = backend.prefill(slot, left.first(count), false);
+        backend.prefill(slot, left.first(count), false);
         left = left.subspan(count);
-        if (left.empty()) return logits;
-        if (request.should_stop && request.should_stop()) return {};
+        if (left.empty()) return true;
+        if (request.should_stop && request.should_stop()) return false;
     }
 }
 
@@ -85,9 +85,9 @@ GenerationResult generate(Backend& backend, int32_t slot, const GenerationReques
     result.token_ids.reserve(static_cast<size_t>(std::min(request.max_tokens, kReservedTokens)));
 
     const auto prefill_start = Clock::now();
-    std::span<const float> logits = run_prompt(backend, slot, request);
+    const bool has_prompt = run_prompt(backend, slot, request);
     result.prefill_seconds = seconds_since(prefill_start);
-    if (logits.empty()) {
+    if (!has_prompt) {
         result.finish_reason = FinishReason::cancelled;
         return result;
     }
@@ -95,8 +95,9 @@ GenerationResult generate(Backend& backend, int32_t slot, const GenerationReques
     const auto decode_start = Clock::now();
     const std::array<int32_t, 1> slots{slot};
     while (true) {
-        const int32_t id = sampler.choose(logits);
-        if (request.top_logits > 0) result.top_logits.push_back(best_logits(logits, request.top_logits));
+        const std::optional<int32_t> best = sampler.choose_best(backend.best_id(0), {});
+        const int32_t id = best ? *best : sampler.choose(backend.logits(0));
+        if (request.top_logits > 0) result.top_logits.push_back(best_logits(backend.logits(0), request.top_logits));
         if (std::ranges::find(request.stop_ids, id) != request.stop_ids.end()) {
             result.finish_reason = FinishReason::stop;
             result.stop_id = id;
@@ -110,7 +111,7 @@ GenerationResult generate(Backend& backend, int32_t slot, const GenerationReques
         }
         if (static_cast<int64_t>(result.token_ids.size()) == request.max_tokens) break;
         const std::array<int32_t, 1> ids{id};
-        logits = backend.decode(slots, ids);
+        backend.decode(slots, ids);
     }
     result.decode_seconds = seconds_since(decode_start);
     return result;

@@ -223,6 +223,11 @@ std::span<const float> Sampler::changed(std::span<const float> logits, const Cho
     return changed_;
 }
 
+std::optional<int32_t> Sampler::choose_best(std::optional<int32_t> best, const Choice& choice) const {
+    if (!best || parameters_.temperature != 0.0 || needs_changes(choice) || is_suppressed(*best)) return std::nullopt;
+    return best;
+}
+
 int32_t Sampler::choose(std::span<const float> logits, const Choice& choice) {
     int32_t id = 0;
     if (needs_changes(choice)) {

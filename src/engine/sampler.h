@@ -42,6 +42,8 @@ class Sampler {
     // NaN or none is left to choose.
     int32_t choose(std::span<const float> logits, const Choice& choice);
     int32_t choose(std::span<const float> logits) { return choose(logits, Choice{}); }
+    // The same without the logits, where `best`, the greedy choice with nothing suppressed, decides; else nothing.
+    std::optional<int32_t> choose_best(std::optional<int32_t> best, const Choice& choice) const;
 
   private:
     struct Candidate {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -235,7 +236,7 @@ Device::Program DeviceModel::program_for(ProgramKind program_kind, int64_t cache
     return program->second;
 }
 
-std::span<const float> DeviceModel::prefill(int32_t slot, std::span<const int32_t> ids) {
+void DeviceModel::prefill(int32_t slot, std::span<const int32_t> ids) {
     Slot& sequence = at(slot);
     require(!ids.empty(), "a slot is extended by at least one token");
     inputs_.check_ids(ids);
@@ -251,8 +252,7 @@ std::span<const float> DeviceModel::prefill(int32_t slot, std::span<const int32_
         sequence.written = std::max(sequence.written, begin + chunk);
     }
     const int32_t row = 0;
-    read_results(ProgramKind::prefill, std::span(&row, 1));
-    return logits_;
+    read_choices(ProgramKind::prefill, std::span(&row, 1));
 }
 
 // Tokens [begin, end) of the slot; the rows of the chunk beyond them are computed from nothing that matters, and
@@ -277,7 +277,7 @@ void DeviceModel::write_prefill(const Slot& slot, int32_t index, int64_t begin, 
     write_s32(kPrefill, kRingPositions, held_);
 }
 
-std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::span<const int32_t> ids) {
+void DeviceModel::decode(std::span<const int32_t> slots, std::span<const int32_t> ids) {
     require(slots.size() == ids.size() && !ids.empty(), "a step decodes one token for each of its slots");
     inputs_.check_ids(ids);
     for (const int32_t slot : slots) model::check_room(length(slot), 1, options_.geometry.context_tokens);
@@ -292,8 +292,7 @@ std::span<const float> DeviceModel::decode(std::span<const int32_t> slots, std::
         slot.ids.push_back(ids[index]);
         slot.written = std::max(slot.written, static_cast<int64_t>(slot.ids.size()));
     }
-    read_results(ProgramKind::decode, slots);
-    return logits_;
+    read_choices(ProgramKind::decode, slots);
 }
 
 // Writes the inputs of a step; returns the cached positions of the longest slot.
@@ -327,14 +326,13 @@ int64_t DeviceModel::write_decode(std::span<const int32_t> slots, std::span<cons
     return cached;
 }
 
-// Logits [rows, vocab_size] from the ranks' shards, and of their choices the one that the decision rule takes: the
-// highest capped value, the lowest id on ties.
-void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t> rows) {
+// Of the ranks' choices the one that the decision rule takes: the highest capped value, the lowest id on ties.
+void DeviceModel::read_choices(ProgramKind program_kind, std::span<const int32_t> rows) {
     const auto& buffers = kind(program_kind).buffers;
-    const auto vocab = static_cast<size_t>(config_.vocab_size);
     const auto ranks = static_cast<size_t>(options_.geometry.ranks);
-    const size_t local = vocab / ranks;
-    logits_.resize(rows.size() * vocab);
+    results_ = program_kind;
+    result_rows_.assign(rows.begin(), rows.end());
+    has_logits_.assign(rows.size(), 0);
     best_ids_.assign(rows.size(), -1);
     best_values_.resize(rows.size());
     rank_values_.resize(ranks * rows.size());
@@ -342,15 +340,13 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
     reads_.clear();
     for (size_t rank = 0; rank < ranks; ++rank) {
         for (size_t index = 0; index < rows.size(); ++index) {
-            const auto row = static_cast<size_t>(rows[index]);
-            const auto from = [&](const char* name, size_t bytes, auto into) {
-                reads_.push_back(
-                    {buffers.at(name), static_cast<int32_t>(rank), row * bytes, std::as_writable_bytes(into)});
-            };
             const size_t choice = rank * rows.size() + index;
-            from(kLogits, local * 4, std::span(logits_).subspan(index * vocab + rank * local, local));
-            from(kBestValue, 4, std::span(rank_values_).subspan(choice, 1));
-            from(kBestId, 4, std::span(rank_ids_).subspan(choice, 1));
+            const auto from = [&](const char* name, auto into) {
+                reads_.push_back({buffers.at(name), static_cast<int32_t>(rank), static_cast<size_t>(rows[index]) * 4,
+                                  std::as_writable_bytes(into)});
+            };
+            from(kBestValue, std::span(rank_values_).subspan(choice, 1));
+            from(kBestId, std::span(rank_ids_).subspan(choice, 1));
         }
     }
     device_->read(reads_);
@@ -358,9 +354,8 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
         for (size_t index = 0; index < rows.size(); ++index) {
             const size_t choice = rank * rows.size() + index;
             const int32_t id = rank_ids_[choice];
-            const auto shard = std::span(logits_).subspan(index * vocab + rank * local, local);
-            if (id < 0 || id >= config_.vocab_size || has_nan(shard)) give_up(rank);
             float value = rank_values_[choice];
+            if (id < 0 || id >= config_.vocab_size || !std::isfinite(value)) give_up(rank);
             if (decides_by_cap()) value = model::softcapped(value, *config_.final_softcap, model::Precision::bf16);
             if (rank == 0 || value > best_values_[index]) {
                 best_values_[index] = value;
@@ -368,6 +363,28 @@ void DeviceModel::read_results(ProgramKind program_kind, std::span<const int32_t
             }
         }
     }
+}
+
+// From the ranks' shards of the vocabulary.
+std::span<const float> DeviceModel::logits(size_t row) {
+    const auto vocab = static_cast<size_t>(config_.vocab_size);
+    const auto ranks = static_cast<size_t>(options_.geometry.ranks);
+    const size_t local = vocab / ranks;
+    if (logits_.size() < result_rows_.size() * vocab) logits_.resize(result_rows_.size() * vocab);
+    const std::span<float> values = std::span(logits_).subspan(row * vocab, vocab);
+    if (has_logits_.at(row) != 0) return values;
+    const Device::Buffer buffer = kind(results_).buffers.at(kLogits);
+    reads_.clear();
+    for (size_t rank = 0; rank < ranks; ++rank) {
+        reads_.push_back({buffer, static_cast<int32_t>(rank), static_cast<size_t>(result_rows_[row]) * local * 4,
+                          std::as_writable_bytes(values.subspan(rank * local, local))});
+    }
+    device_->read(reads_);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+        if (has_nan(values.subspan(rank * local, local))) give_up(rank);
+    }
+    has_logits_[row] = 1;
+    return values;
 }
 
 // What is no number stays in the cache, where it spoils whoever uses the slot next: masked positions are multiplied

@@ -50,13 +50,16 @@ class DeviceModel {
     // `to` becomes the first `length` tokens of `from`, for which can_trim(from, length) holds.
     void copy_prefix(int32_t from, int32_t to, int64_t length);
 
-    // Runs ids at the end of the slot; logits of the last one before the cap, [vocab_size], valid until the next call.
-    // Throws Error(bad_request) for an id outside the vocabulary, Error(too_long) when the slot is full.
-    std::span<const float> prefill(int32_t slot, std::span<const int32_t> ids);
-    // One id at the end of each of several slots; [slots, vocab_size], valid until the next call.
-    std::span<const float> decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
+    // Runs ids at the end of the slot; one row of results, of the last id. Throws Error(bad_request) for an id outside
+    // the vocabulary, Error(too_long) when the slot is full.
+    void prefill(int32_t slot, std::span<const int32_t> ids);
+    // One id at the end of each of several slots; a row of results for each.
+    void decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
     // What the ranks' programs chose for each row of the last call: the id under the decision rule (model/decision.h).
     const std::vector<int32_t>& best_ids() const { return best_ids_; }
+    // Logits of a row of the last call before the cap, [vocab_size], valid until the next one. They come from the device
+    // when they are asked for, which greedy decoding does not need.
+    std::span<const float> logits(size_t row);
 
     size_t slot_bytes() const { return cache_bytes_of_slot(config_, options_.geometry); }  // of all ranks
 
@@ -95,7 +98,7 @@ class DeviceModel {
     Device::Program program_for(ProgramKind kind, int64_t cached);
     void write_prefill(const Slot& slot, int32_t index, int64_t begin, int64_t end);
     int64_t write_decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
-    void read_results(ProgramKind kind, std::span<const int32_t> rows);
+    void read_choices(ProgramKind kind, std::span<const int32_t> rows);
     [[noreturn]] void give_up(size_t rank);
 
     std::unique_ptr<Device> device_;
@@ -118,8 +121,11 @@ class DeviceModel {
     std::vector<int32_t> ring_rows_;
     std::vector<int32_t> held_;  // by ring rows
     std::vector<uint16_t> halves_;
-    std::vector<float> logits_;
     std::vector<Device::Read> reads_;
+    ProgramKind results_ = ProgramKind::prefill;  // the kind of the last call, and where its rows lie in the outputs
+    std::vector<int32_t> result_rows_;
+    std::vector<float> logits_;           // [rows, vocab_size], of rows that were asked for
+    std::vector<uint8_t> has_logits_;
     std::vector<float> rank_values_;  // [rank][row], and which ids have them
     std::vector<int32_t> rank_ids_;
     std::vector<float> best_values_;

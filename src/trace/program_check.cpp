@@ -64,7 +64,8 @@ void DeviceModel::check_programs(int64_t bucket, const std::vector<CacheBuffer>&
     write_prefill(sequence, slot, 0, chunk);
     run(ProgramKind::prefill, slot, chunk);
     const int32_t row = 0;
-    read_results(ProgramKind::prefill, std::span(&row, 1));
+    read_choices(ProgramKind::prefill, std::span(&row, 1));
+    logits(0);
     if (options_.geometry.slots > 1) {
         const int32_t places[] = {slot, 1};
         write_s32(ProgramKind::copy, kSlot, std::span(places, 1));
@@ -76,7 +77,8 @@ void DeviceModel::check_programs(int64_t bucket, const std::vector<CacheBuffer>&
     sequence.ids.clear();
     write_decode(std::span(&slot, 1), std::span(&id, 1));
     run(ProgramKind::decode, slot, 1);
-    read_results(ProgramKind::decode, std::span(&slot, 1));
+    read_choices(ProgramKind::decode, std::span(&slot, 1));
+    logits(0);
 }
 
 // The first rows of every slot.

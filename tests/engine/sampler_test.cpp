@@ -147,6 +147,32 @@ TEST(SamplerTest, temperature_zero_is_greedy_whatever_the_other_fields_say) {
     EXPECT_EQ(sampler.choose(logits), 2);
 }
 
+TEST(SamplerTest, the_greedy_choice_alone_decides_only_where_nothing_changes_it) {
+    const auto decides = [](const SamplingParameters& parameters, std::optional<int32_t> best,
+                            const Sampler::Choice& choice = {}) {
+        const Sampler sampler(parameters, 30.0, Precision::bf16, {7});
+        return sampler.choose_best(best, choice);
+    };
+    SamplingParameters greedy;
+    greedy.temperature = 0.0;
+    EXPECT_EQ(decides(greedy, 3), 3);
+    EXPECT_EQ(decides(greedy, std::nullopt), std::nullopt);
+    EXPECT_EQ(decides(greedy, 7), std::nullopt) << "suppressed: another id wins";
+    const std::vector<int32_t> ends = {1};
+    EXPECT_EQ(decides(greedy, 3, {.suppressed = ends}), std::nullopt);
+    const std::vector<uint64_t> allowed = {8};
+    EXPECT_EQ(decides(greedy, 3, {.allowed = allowed}), std::nullopt);
+    for (const auto change : {+[](SamplingParameters& parameters) { parameters.temperature = 0.5; },
+                              +[](SamplingParameters& parameters) { parameters.repetition_penalty = 1.1; },
+                              +[](SamplingParameters& parameters) { parameters.presence_penalty = 0.5; },
+                              +[](SamplingParameters& parameters) { parameters.frequency_penalty = -0.5; },
+                              +[](SamplingParameters& parameters) { parameters.logit_bias = {{4, 1.0F}}; }}) {
+        SamplingParameters parameters = greedy;
+        change(parameters);
+        EXPECT_EQ(decides(parameters, 3), std::nullopt);
+    }
+}
+
 TEST(SamplerTest, suppressed_ids_never_win) {
     const std::vector<float> logits = {1.0F, 50.0F, 49.0F, 0.5F};
     for (const double temperature : {0.0, 0.1, 3.0}) {

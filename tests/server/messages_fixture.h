@@ -36,8 +36,9 @@ class IdleBackend : public engine::Backend {
     engine::BackendFacts facts() const override { return {}; }
     std::string description() const override { return "idle"; }
     int64_t length(int32_t) const override { return 0; }
-    std::span<const float> prefill(int32_t, std::span<const int32_t>, bool) override { throw unasked(); }
-    std::span<const float> decode(std::span<const int32_t>, std::span<const int32_t>) override { throw unasked(); }
+    void prefill(int32_t, std::span<const int32_t>, bool) override { throw unasked(); }
+    void decode(std::span<const int32_t>, std::span<const int32_t>) override { throw unasked(); }
+    std::span<const float> logits(size_t) override { throw unasked(); }
     bool can_trim(int32_t, int64_t) const override { return false; }
     void trim(int32_t, int64_t) override {}
     void release(int32_t) override {}

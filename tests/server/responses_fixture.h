@@ -31,15 +31,16 @@ class ScriptedBackend : public engine::Backend {
     engine::BackendFacts facts() const override { return {}; }
     std::string description() const override { return "a script"; }
     int64_t length(int32_t) const override { return length_; }
-    std::span<const float> prefill(int32_t, std::span<const int32_t> ids, bool) override {
+    void prefill(int32_t, std::span<const int32_t> ids, bool) override {
         length_ += static_cast<int64_t>(ids.size());
         said_ = 0;
-        return say();
+        say();
     }
-    std::span<const float> decode(std::span<const int32_t>, std::span<const int32_t>) override {
+    void decode(std::span<const int32_t>, std::span<const int32_t>) override {
         ++length_;
-        return say();
+        say();
     }
+    std::span<const float> logits(size_t) override { return logits_; }
     bool can_trim(int32_t, int64_t) const override { return true; }
     void trim(int32_t, int64_t length) override { length_ = length; }
     void release(int32_t) override { length_ = 0; }
@@ -50,12 +51,11 @@ class ScriptedBackend : public engine::Backend {
 
   private:
     // A script that ends in -1 breaks the model there.
-    std::span<const float> say() {
+    void say() {
         const int32_t id = script_[std::min(said_++, script_.size() - 1)];
         if (id < 0) throw Error(ErrorCode::device, "the script breaks here");
         logits_.assign(static_cast<size_t>(limits_.vocab_size), 0.0F);
         logits_[static_cast<size_t>(id)] = 20.0F;
-        return logits_;
     }
 
     engine::BackendLimits limits_;

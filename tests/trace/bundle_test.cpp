@@ -259,7 +259,9 @@ TEST(Bundles, RunAsTheProgramsThatAreTracedOnTheSpot) {
     DeviceModel on_the_spot(make_sim_device(1, 1), model_directory("demo"), traced);
     std::vector<int32_t> ids = {2};
     while (ids.size() < 40) ids.push_back(300 + static_cast<int32_t>(ids.size()));
-    EXPECT_TRUE(std::ranges::equal(of_bundle.prefill(1, ids), on_the_spot.prefill(1, ids)));
+    of_bundle.prefill(1, ids);
+    on_the_spot.prefill(1, ids);
+    EXPECT_TRUE(std::ranges::equal(of_bundle.logits(0), on_the_spot.logits(0)));
 }
 
 TEST(Bundles, HoldARecipeForEveryElementOfEveryWeightInput) {

@@ -1,5 +1,5 @@
-// A checkpoint through traced programs on the simulator against the CPU's own forward pass: every bundled family, sharded
-// as far as its heads allow, in the situations in which caches go wrong.
+// A checkpoint through traced programs on the simulator against the CPU's own forward pass: every bundled family,
+// sharded as far as its heads allow, in the situations in which caches go wrong.
 #include "trace/device_model.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +51,7 @@ class OnDevice : public ::testing::TestWithParam<Case> {
         const bool is_fp32 = GetParam().precision == model::Precision::fp32;
         ++rows_;
         if (difference > (is_fp32 ? 3e-5F : 0.06F) * largest) ++far_;
+        EXPECT_EQ(best_id, greedy(got)) << "the program's choice is not that of its own logits";
         const int32_t chosen = greedy(expected);
         if (chosen != best_id) {
             const float margin = expected[static_cast<size_t>(chosen)] - expected[static_cast<size_t>(best_id)];
@@ -63,7 +64,8 @@ class OnDevice : public ::testing::TestWithParam<Case> {
     }
     // Where a flipped rounding makes the router choose another expert, a row is another one too.
     void TearDown() override {
-        const bool may_route_otherwise = GetParam().model == "26b-a4b" && GetParam().precision == model::Precision::bf16;
+        const bool may_route_otherwise =
+            GetParam().model == "26b-a4b" && GetParam().precision == model::Precision::bf16;
         EXPECT_LE(far_, may_route_otherwise ? rows_ / 10 : 0) << "of " << rows_;
     }
     static cpu::RunnerOptions reference_options() {
@@ -86,14 +88,14 @@ TEST_P(OnDevice, PromptsAndRepliesAcrossWindowChunkAndBucketBorders) {
         const auto prompt = random_ids(length);
         device->trim(1, 0);
         auto expected = reference_.extend(slot, prompt);
-        auto got = device->prefill(1, prompt);
-        expect_close(expected, got, device->best_ids()[0]);
+        device->prefill(1, prompt);
+        expect_close(expected, device->logits(0), device->best_ids()[0]);
         for (int step = 0; step < (length == 65 ? 64 : 4); ++step) {
             const int32_t id = greedy(expected);
             const int32_t one = 1;
             expected = reference_.extend(slot, {&id, 1});
-            got = device->decode({&one, 1}, {&id, 1});
-            expect_close(expected, got, device->best_ids()[0]);
+            device->decode({&one, 1}, {&id, 1});
+            expect_close(expected, device->logits(0), device->best_ids()[0]);
         }
     }
 }
@@ -117,13 +119,64 @@ TEST_P(OnDevice, SlotsAtDifferentPlacesInOneStep) {
             batch.push_back(&slots[index]);
         }
         const auto expected = reference_.decode(batch, ids);
-        const auto got = device->decode(std::span(numbers).first(count), ids);
+        device->decode(std::span(numbers).first(count), ids);
         const auto vocab = static_cast<size_t>(reference_.config().vocab_size);
         for (size_t index = 0; index < count; ++index) {
-            expect_close(expected.subspan(index * vocab, vocab), got.subspan(index * vocab, vocab),
-                         device->best_ids()[index]);
+            expect_close(expected.subspan(index * vocab, vocab), device->logits(index), device->best_ids()[index]);
         }
     }
+}
+
+// Counts what is read back.
+class CountingDevice : public Device {
+  public:
+    CountingDevice(std::unique_ptr<Device> inner, size_t& bytes) : inner_(std::move(inner)), bytes_(bytes) {}
+    int32_t ranks() const override { return inner_->ranks(); }
+    std::string name() const override { return inner_->name(); }
+    std::string description() const override { return inner_->description(); }
+    Buffer allocate(const std::string& name, size_t bytes) override { return inner_->allocate(name, bytes); }
+    void write(Buffer buffer, int32_t rank, size_t offset, std::span<const std::byte> bytes) override {
+        inner_->write(buffer, rank, offset, bytes);
+    }
+    void read(std::span<const Read> reads) override {
+        for (const Read& part : reads) bytes_ += part.bytes.size();
+        inner_->read(reads);
+    }
+    Program load(hlo::Module module, const BufferOf& buffer_of) override {
+        return inner_->load(std::move(module), buffer_of);
+    }
+    void start(Program program) override { inner_->start(program); }
+    void wait() override { inner_->wait(); }
+    void abandon(const Error& reason) override { inner_->abandon(reason); }
+
+  private:
+    std::unique_ptr<Device> inner_;
+    size_t& bytes_;
+};
+
+TEST(ADeviceModel, ReadsLogitsBackOnlyWhenTheyAreAskedFor) {
+    size_t bytes = 0;
+    DeviceModelOptions options;
+    options.geometry = {2, 4, 64, kChunk, model::Precision::bf16};
+    options.buckets = {64};
+    DeviceModel device(std::make_unique<CountingDevice>(make_sim_device(2, 1), bytes),
+                       GEMMATRACE_SOURCE_DIR "/models/demo", options);
+    const std::vector<int32_t> prompt = {2, 300, 301}, slots = {0, 1}, ids = {302, 303};
+    bytes = 0;
+    device.prefill(0, prompt);
+    EXPECT_EQ(bytes, 2U * 8);  // of each rank an id and its value
+    device.prefill(1, prompt);
+    device.decode(slots, ids);
+    EXPECT_EQ(bytes, 2U * 8 * 4);
+    const auto row = static_cast<size_t>(device.config().vocab_size) * 4;
+    bytes = 0;
+    const std::vector<float> second(device.logits(1).begin(), device.logits(1).end());
+    EXPECT_EQ(bytes, row);
+    EXPECT_TRUE(std::ranges::equal(device.logits(1), second));
+    EXPECT_EQ(bytes, row);  // once
+    device.logits(0);
+    EXPECT_EQ(bytes, 2 * row);
+    EXPECT_TRUE(std::ranges::equal(device.logits(1), second));
 }
 
 class ReuseOnDevice : public OnDevice {};
@@ -131,25 +184,26 @@ class ReuseOnDevice : public OnDevice {};
 TEST_P(ReuseOnDevice, ASlotThatServedAnotherRequestAndPrefixesThatAreUsedAgainChangeNoBit) {
     const auto device = device_model(2);
     const auto prompt = random_ids(100);
-    const auto first = device->prefill(0, prompt);
-    const std::vector<float> expected(first.begin(), first.end());
-    const auto expect_same = [&](std::span<const float> got) {
-        EXPECT_TRUE(std::ranges::equal(expected, got));
+    device->prefill(0, prompt);
+    const std::vector<float> expected(device->logits(0).begin(), device->logits(0).end());
+    const auto expect_same = [&](int32_t slot, std::span<const int32_t> ids) {
+        device->prefill(slot, ids);
+        EXPECT_TRUE(std::ranges::equal(expected, device->logits(0)));
     };
     device->prefill(1, random_ids(200));
     device->trim(1, 0);
-    expect_same(device->prefill(1, prompt));
+    expect_same(1, prompt);
     // in pieces, over borders of chunks
     device->trim(1, 0);
     device->prefill(1, std::span(prompt).first(37));
     device->prefill(1, std::span(prompt).subspan(37, 1));
-    expect_same(device->prefill(1, std::span(prompt).subspan(38)));
+    expect_same(1, std::span(prompt).subspan(38));
     // cut back as far as the rings reach, and copied
     ASSERT_TRUE(device->can_trim(1, 97));
     device->trim(1, 97);
-    expect_same(device->prefill(1, std::span(prompt).subspan(97)));
+    expect_same(1, std::span(prompt).subspan(97));
     device->copy_prefix(1, 0, 98);
-    expect_same(device->prefill(0, std::span(prompt).subspan(98)));
+    expect_same(0, std::span(prompt).subspan(98));
     EXPECT_FALSE(device->can_trim(0, 60));
 }
 
@@ -165,7 +219,8 @@ std::vector<Case> cases(const std::vector<int32_t>& numbers_of_ranks) {
 
 std::string name_of(const ::testing::TestParamInfo<Case>& parameter) {
     const Case& test = parameter.param;
-    std::string name = test.model + "_tp" + std::to_string(test.ranks) + "_" + std::string(model::precision_name(test.precision));
+    std::string name =
+        test.model + "_tp" + std::to_string(test.ranks) + "_" + std::string(model::precision_name(test.precision));
     std::ranges::replace(name, '-', '_');
     return name;
 }

@@ -86,7 +86,8 @@ TEST_P(Sharded, ComputesWhatTheCpuComputes) {
     cpu::Runner reference(checkpoint, options);
     cpu::Slot slot = reference.new_slot(128);
     const auto sharded = model_on(checkpoint, GetParam().ranks);
-    const auto compare = [&](std::span<const float> expected, std::span<const float> got) {
+    const auto compare = [&](std::span<const float> expected) {
+        const auto got = sharded->logits(0);
         float largest = 0.0F, difference = 0.0F;
         for (size_t id = 0; id < got.size(); ++id) {
             largest = std::max(largest, std::fabs(expected[id]));
@@ -101,12 +102,14 @@ TEST_P(Sharded, ComputesWhatTheCpuComputes) {
     for (size_t begin = 0; begin < prompt.size(); begin += 9) {
         const auto part = std::span(prompt).subspan(begin, std::min<size_t>(9, prompt.size() - begin));
         const auto expected = reference.extend(slot, part);
-        compare(expected, sharded->prefill(place, part));
+        sharded->prefill(place, part);
+        compare(expected);
     }
     for (int32_t step = 0; step < 20; ++step) {
         const int32_t id = 100 + step * 53 % 251;
         const auto expected = reference.extend(slot, {&id, 1});
-        compare(expected, sharded->decode({&place, 1}, {&id, 1}));
+        sharded->decode({&place, 1}, {&id, 1});
+        compare(expected);
     }
 }
 

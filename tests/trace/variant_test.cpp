@@ -88,7 +88,8 @@ std::vector<float> traced(const std::string& model, int32_t ranks, const Wrapper
     const int32_t slot = 1;
     device.prefill(slot, std::span(ids).first(ids.size() - 2));
     device.decode({&slot, 1}, {&ids[ids.size() - 2], 1});
-    const auto logits = device.decode({&slot, 1}, {&ids.back(), 1});
+    device.decode({&slot, 1}, {&ids.back(), 1});
+    const auto logits = device.logits(0);
     return {logits.begin(), logits.end()};
 }
 
