@@ -35,12 +35,18 @@ def prompts_of(checkpoint):
 
 
 def ask(server, ids, tokens):
-    """Token texts of a greedy completion, and of each the two best log probabilities."""
-    body = {"prompt": ids, "max_tokens": tokens, "temperature": 0, "logprobs": 2, "ignore_eos": True}
-    answer = server.request("POST", "/v1/completions", body)
-    if answer.status != 200:
-        raise SystemExit(f"error: the server answered {answer.status}: {answer.body.decode()}")
-    logprobs = answer.json()["choices"][0]["logprobs"]
+    """Token texts of a greedy completion, and of each the two best log probabilities. Asked again without them, which
+    takes the ranks' choices and reads no logits, the text must be the same."""
+    body = {"prompt": ids, "max_tokens": tokens, "temperature": 0, "ignore_eos": True}
+    choices = []
+    for further in ({"logprobs": 2}, {}):
+        answer = server.request("POST", "/v1/completions", body | further)
+        if answer.status != 200:
+            raise SystemExit(f"error: the server answered {answer.status}: {answer.body.decode()}")
+        choices += answer.json()["choices"]
+    if choices[0]["text"] != choices[1]["text"]:
+        raise SystemExit(f"error: {choices[1]['text']!r} without log probabilities, {choices[0]['text']!r} with them")
+    logprobs = choices[0]["logprobs"]
     return logprobs["tokens"], [sorted(best.values(), reverse=True) for best in logprobs["top_logprobs"]]
 
 
@@ -74,7 +80,7 @@ def compare(family, ranks, tokens, folder):
 def main():
     parser = argparse.ArgumentParser(prog="tests/standin/demo", description=__doc__,
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--family", default="demo", help=f"one of {', '.join(FAMILIES)}, or all")
+    parser.add_argument("--family", default="demo", help=f"one of {', '.join(FAMILIES)}, or all; or a folder with a checkpoint and its golden.json")
     parser.add_argument("--tp", default="2", help="ranks, a list, e.g. 1,2,4")
     parser.add_argument("--tokens", type=int, default=64, help="generated for each prompt")
     arguments = parser.parse_args()
