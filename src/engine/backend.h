@@ -27,6 +27,8 @@ struct BackendLimits {
     // Whether a decode leaves the very bits in a slot that a prefill of the same ids would. Where it does not, only what
     // a prefill left is used again, so that a hit changes no bit.
     bool decodes_as_prefill = true;
+    // Tokens between two snapshots of a prompt: at most so many are computed again when two prompts part in the middle.
+    int64_t snapshot_stride = 256;
 };
 
 // What runs the model, for reports.
@@ -87,7 +89,7 @@ class Backend {
     // may be `from`.
     virtual void copy_prefix(int32_t from, int32_t to, int64_t length, const Snapshot* snapshot) = 0;
 
-    // Memory of a slot that holds so many tokens, and of a snapshot (0: this backend takes none).
+    // Memory of a slot that holds so many tokens, and of a snapshot (0: the model needs none).
     virtual size_t slot_bytes(int64_t tokens) const = 0;
     virtual size_t snapshot_bytes() const = 0;
 };

@@ -12,6 +12,14 @@
 namespace gemmatrace::engine {
 namespace {
 
+struct DeviceSnapshot : Snapshot {
+    trace::DeviceModel::Rings rings;
+};
+
+// Of what a snapshot moves between host and device: it should cost little beside the tokens that were read since the
+// one before.
+constexpr size_t kBytesForAToken = size_t{64} << 10;
+
 class DeviceBackend : public Backend {
   public:
     explicit DeviceBackend(std::unique_ptr<trace::DeviceModel> model) : model_(std::move(model)) {
@@ -22,6 +30,8 @@ class DeviceBackend : public Backend {
         limits_.gives_all_rows = false;
         limits_.has_fixed_chunks = true;
         limits_.decodes_as_prefill = false;
+        const size_t moved = model_->rings_bytes() * static_cast<size_t>(geometry.slots);
+        limits_.snapshot_stride = std::max(limits_.snapshot_stride, static_cast<int64_t>(moved / kBytesForAToken));
     }
 
     const BackendLimits& limits() const override { return limits_; }
@@ -45,15 +55,18 @@ class DeviceBackend : public Backend {
     bool can_trim(int32_t slot, int64_t length) const override { return model_->can_trim(slot, length); }
     void trim(int32_t slot, int64_t length) override { model_->trim(slot, length); }
     void release(int32_t slot) override { model_->trim(slot, 0); }
-    std::shared_ptr<const Snapshot> save(int32_t, int64_t) const override {
-        throw Error(ErrorCode::internal, "a device takes no snapshots");
+    std::shared_ptr<const Snapshot> save(int32_t slot, int64_t) const override {
+        auto snapshot = std::make_shared<DeviceSnapshot>();
+        snapshot->rings = model_->save_rings(slot);
+        return snapshot;
     }
-    void copy_prefix(int32_t from, int32_t to, int64_t length, const Snapshot*) override {
-        model_->copy_prefix(from, to, length);
+    void copy_prefix(int32_t from, int32_t to, int64_t length, const Snapshot* snapshot) override {
+        const auto* rings = snapshot == nullptr ? nullptr : &static_cast<const DeviceSnapshot*>(snapshot)->rings;
+        model_->copy_prefix(from, to, length, rings);
     }
 
     size_t slot_bytes(int64_t) const override { return model_->slot_bytes(); }
-    size_t snapshot_bytes() const override { return 0; }
+    size_t snapshot_bytes() const override { return model_->rings_bytes(); }
 
   private:
     std::unique_ptr<trace::DeviceModel> model_;

@@ -10,8 +10,6 @@
 namespace gemmatrace::engine {
 namespace {
 
-// Tokens between two snapshots of a prompt: at most so many are computed again when two prompts part in the middle.
-constexpr int64_t kSnapshotStride = 256;
 constexpr size_t kMaxSnapshotsPerSlot = 32;
 // A slot is overwritten in place when it would lose fewer tokens than this; otherwise its prefix is copied out.
 constexpr int64_t kSmallLoss = 512;
@@ -200,16 +198,27 @@ void SlotBook::ran(int32_t slot, std::span<const int32_t> ids, bool is_prefill) 
     record.last_use = ++clock_;
     const bool is_prompt = record.ids.size() < record.planned.size();
     const int64_t last_saved = record.saved.empty() ? 0 : record.saved.back().length;
-    if (is_prompt && length - last_saved >= kSnapshotStride) save(slot, length);
-    if (record.prompt_end > 0 && length - record.prompt_end >= backend_.limits().chunk_tokens / 2) {
-        save(slot, record.prompt_end);
-        record.prompt_end = 0;
-    }
+    if (is_prompt && length - last_saved >= backend_.limits().snapshot_stride) save(slot, length);
+    save_prompt_end_in_time(slot);
 }
 
 void SlotBook::mark_prompt_end(int32_t slot, int64_t length) {
     // One less, because the same prompt again must run its last token.
     at(slot).prompt_end = length - 1;
+    save_prompt_end_in_time(slot);
+}
+
+// As late as the rings allow, for a short reply needs none. With fixed chunks they hold what a chunk looks back to until
+// the chunk is full.
+void SlotBook::save_prompt_end_in_time(int32_t slot) {
+    Record& record = at(slot);
+    if (record.prompt_end == 0) return;
+    const int64_t chunk = backend_.limits().chunk_tokens;
+    const int64_t last = backend_.limits().has_fixed_chunks ? (record.prompt_end / chunk + 1) * chunk
+                                                            : record.prompt_end + chunk / 2;
+    if (static_cast<int64_t>(record.ids.size()) < last) return;
+    save(slot, record.prompt_end);
+    record.prompt_end = 0;
 }
 
 void SlotBook::save(int32_t slot, int64_t length) {

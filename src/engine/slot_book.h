@@ -36,8 +36,8 @@ class SlotBook {
     bool reserve(int32_t slot, int64_t tokens);
     // After the backend ran ids at the end of the slot, by a prefill or by a decode.
     void ran(int32_t slot, std::span<const int32_t> ids, bool is_prefill);
-    // The slot's prompt ends at `length`: what a next turn most likely shares. A snapshot is taken before it is too
-    // late.
+    // The slot's prompt ends at `length`, which it holds: what a next turn most likely shares. A snapshot is taken
+    // before it is too late.
     void mark_prompt_end(int32_t slot, int64_t length);
     // The sequence is over; its tokens stay until the room is needed. After a fault of the backend: `is_sound` false,
     // and nothing stays.
@@ -75,6 +75,7 @@ class SlotBook {
     int32_t choose_target(const Source& source) const;
     void move_into(int32_t target, const Source& source);
     void save(int32_t slot, int64_t length);
+    void save_prompt_end_in_time(int32_t slot);
     void empty(int32_t slot);
     size_t bytes_of(const Record& record, int64_t at_least) const;
     bool make_room(int32_t slot, int64_t tokens);

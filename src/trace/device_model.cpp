@@ -173,7 +173,68 @@ void DeviceModel::trim(int32_t slot, int64_t length) {
     if (length == 0) at(slot).written = 0;
 }
 
-void DeviceModel::copy_prefix(int32_t from, int32_t to, int64_t length) {
+// Buffers interleave the slots, and a transfer of each row would cost more than the rows of all slots at once.
+void DeviceModel::for_rings(const std::function<void(Device::Buffer, size_t row_bytes)>& work) const {
+    for (const CacheBuffer& cache : cache_buffers(config_, options_.geometry)) {
+        if (!cache.is_ring) continue;
+        const auto rows = static_cast<size_t>(cache.shape.dimensions[0] * cache.shape.dimensions[1]);
+        work(shared_.at(cache.name), cache.shape.bytes() / rows);
+    }
+}
+
+size_t DeviceModel::rings_bytes() const {
+    size_t bytes = 0;
+    for_rings([&](Device::Buffer, size_t row_bytes) { bytes += row_bytes; });
+    return bytes * static_cast<size_t>(options_.geometry.ring_rows(config_) * options_.geometry.ranks);
+}
+
+void DeviceModel::read_ring(Device::Buffer buffer, size_t row_bytes) {
+    const auto ranks = static_cast<size_t>(options_.geometry.ranks);
+    const auto rows = static_cast<size_t>(options_.geometry.ring_rows(config_) * options_.geometry.slots);
+    ring_.resize(ranks * rows * row_bytes);
+    reads_.clear();
+    for (size_t rank = 0; rank < ranks; ++rank) {
+        reads_.push_back({buffer, static_cast<int32_t>(rank), 0,
+                          std::span(ring_).subspan(rank * rows * row_bytes, rows * row_bytes)});
+    }
+    device_->read(reads_);
+}
+
+DeviceModel::Rings DeviceModel::save_rings(int32_t slot) {
+    const auto slots = static_cast<size_t>(options_.geometry.slots);
+    Rings rings;
+    rings.written = at(slot).written;
+    rings.bytes.reserve(rings_bytes());
+    for_rings([&](Device::Buffer buffer, size_t row_bytes) {
+        read_ring(buffer, row_bytes);
+        for (size_t place = static_cast<size_t>(slot) * row_bytes; place < ring_.size(); place += slots * row_bytes) {
+            const auto row = std::span(ring_).subspan(place, row_bytes);
+            rings.bytes.insert(rings.bytes.end(), row.begin(), row.end());
+        }
+    });
+    return rings;
+}
+
+void DeviceModel::restore_rings(int32_t slot, const Rings& rings) {
+    const auto slots = static_cast<size_t>(options_.geometry.slots);
+    const auto ranks = static_cast<size_t>(options_.geometry.ranks);
+    const std::byte* from = rings.bytes.data();
+    for_rings([&](Device::Buffer buffer, size_t row_bytes) {
+        if (slots > 1) read_ring(buffer, row_bytes);  // what the other slots hold
+        ring_.resize(ranks * slots * row_bytes * static_cast<size_t>(options_.geometry.ring_rows(config_)));
+        for (size_t place = static_cast<size_t>(slot) * row_bytes; place < ring_.size(); place += slots * row_bytes) {
+            std::memcpy(ring_.data() + place, from, row_bytes);
+            from += row_bytes;
+        }
+        const size_t of_rank = ring_.size() / ranks;
+        for (size_t rank = 0; rank < ranks; ++rank) {
+            device_->write(buffer, static_cast<int32_t>(rank), 0, std::span(ring_).subspan(rank * of_rank, of_rank));
+        }
+    });
+    at(slot).written = rings.written;
+}
+
+void DeviceModel::copy_prefix(int32_t from, int32_t to, int64_t length, const Rings* rings) {
     if (from != to) {
         const int32_t slots[] = {from, to};
         write_s32(ProgramKind::copy, kSlot, std::span(slots, 1));
@@ -182,6 +243,7 @@ void DeviceModel::copy_prefix(int32_t from, int32_t to, int64_t length) {
         device_->wait();
         at(to) = at(from);
     }
+    if (rings != nullptr) restore_rings(to, *rings);
     trim(to, length);
 }
 

@@ -47,8 +47,15 @@ class DeviceModel {
     // Whether the slot can go on from `length`: its rings still hold the window before that chunk.
     bool can_trim(int32_t slot, int64_t length) const;
     void trim(int32_t slot, int64_t length);
-    // `to` becomes the first `length` tokens of `from`, for which can_trim(from, length) holds.
-    void copy_prefix(int32_t from, int32_t to, int64_t length);
+    // What a slot's rings hold, on the host; for the lengths that can_trim() allows at that moment.
+    struct Rings {
+        int64_t written = 0;           // Slot::written of then
+        std::vector<std::byte> bytes;  // [ring buffer][rank][ring row], rows of the slot
+    };
+    Rings save_rings(int32_t slot);
+    // `to` becomes the first `length` tokens of `from`, of which full layers still hold everything; rings come from
+    // `rings`, saved when can_trim(from, length) held, or from the slot itself when that is null and it holds.
+    void copy_prefix(int32_t from, int32_t to, int64_t length, const Rings* rings = nullptr);
 
     // Runs ids at the end of the slot; one row of results, of the last id. Throws Error(bad_request) for an id outside
     // the vocabulary, Error(too_long) when the slot is full.
@@ -62,6 +69,7 @@ class DeviceModel {
     std::span<const float> logits(size_t row);
 
     size_t slot_bytes() const { return cache_bytes_of_slot(config_, options_.geometry); }  // of all ranks
+    size_t rings_bytes() const;  // of Rings
 
   private:
     struct Slot {
@@ -94,6 +102,9 @@ class DeviceModel {
     void write_values(ProgramKind kind, const char* name, const std::vector<float>& values);
     void write_s32(ProgramKind kind, const char* name, std::span<const int32_t> values);
     void write_inputs(ProgramKind kind, std::span<const int32_t> ids, std::span<const int64_t> positions);
+    void restore_rings(int32_t slot, const Rings& rings);
+    void for_rings(const std::function<void(Device::Buffer, size_t row_bytes)>& work) const;
+    void read_ring(Device::Buffer buffer, size_t row_bytes);
     void ring_positions(const Slot& slot, int64_t end, std::span<int32_t> held) const;
     Device::Program program_for(ProgramKind kind, int64_t cached);
     void write_prefill(const Slot& slot, int32_t index, int64_t begin, int64_t end);
@@ -120,6 +131,7 @@ class DeviceModel {
     std::vector<int32_t> full_rows_;
     std::vector<int32_t> ring_rows_;
     std::vector<int32_t> held_;  // by ring rows
+    std::vector<std::byte> ring_;  // of all slots: [rank][ring row][slot], a buffer at a time
     std::vector<uint16_t> halves_;
     std::vector<Device::Read> reads_;
     ProgramKind results_ = ProgramKind::prefill;  // the kind of the last call, and where its rows lie in the outputs

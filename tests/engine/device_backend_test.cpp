@@ -61,6 +61,7 @@ std::unique_ptr<Engine> device_engine(int32_t slots) {
     auto backend = device_backend(slots);
     EngineOptions options;
     options.cache_bytes = backend->slot_bytes(kDeviceContext) * static_cast<size_t>(slots);
+    options.snapshot_bytes = size_t{16} << 20;
     return std::make_unique<Engine>(std::move(backend), options);
 }
 
@@ -102,6 +103,32 @@ TEST(DeviceEngine, AnotherTurnUsesWhatAPrefillLeft) {
     EXPECT_EQ(second->wait().cached_tokens, 70);
     const auto reference = device_backend(1);
     EXPECT_EQ(second->ids, tokens_alone(*reference, history, 4));
+}
+
+// By then the rings hold the reply alone; what they held where the prompt ends was kept, and goes back beside what the
+// other slot holds.
+TEST(DeviceEngine, AnotherTurnAfterALongReplyUsesThePromptBeforeIt) {
+    const auto reference = device_backend(1);
+    for (const int64_t length : {64, 70, 79, 80}) {  // ends of prompts on and between borders of chunks
+        const auto engine = device_engine(2);
+        std::vector<int32_t> history = {2}, other = {2, 900};
+        while (static_cast<int64_t>(history.size()) < length) {
+            history.push_back(300 + static_cast<int32_t>(history.size()) * 31 % 700);
+        }
+        auto first = std::make_shared<Waiter>();
+        engine->submit(device_request(history, 40), first);
+        first->wait();
+        auto beside = std::make_shared<Waiter>();
+        engine->submit(device_request(other, 60), beside);
+        history.insert(history.end(), first->ids.begin(), first->ids.end());
+        history.push_back(400);
+        auto second = std::make_shared<Waiter>();
+        engine->submit(device_request(history, 4), second);
+        EXPECT_EQ(second->wait().cached_tokens, length - 1);
+        EXPECT_EQ(second->ids, tokens_alone(*reference, history, 4)) << length;
+        beside->wait();
+        EXPECT_EQ(beside->ids, tokens_alone(*reference, other, 60)) << length;
+    }
 }
 
 // With a bundle the slots are the bundle's, and a slot is still one of them.

@@ -237,7 +237,6 @@ class ApiTest(unittest.TestCase):
         self.assertEqual(logprobs["token_logprobs"][-1], max(logprobs["top_logprobs"][-1].values()))
 
     @unittest.skipIf("GEMMATRACE_SANITIZED" in os.environ, "arithmetic")
-    @unittest.skipIf(FURTHER_OPTIONS, "on a device a long reply moves its rings past the prompt's end, which is computed again")
     def test_a_long_conversation_prefills_only_what_is_new(self):
         messages = []
         known = 0
