@@ -169,6 +169,19 @@ struct Served {
     int32_t slots = 0;
 };
 
+// Without a snapshot for each slot a conversation is read from its beginning where the rings have moved on.
+void warn_of_missing_snapshots(const ServeOptions& options, const engine::Backend& backend) {
+    const size_t needed = backend.snapshot_bytes() * static_cast<size_t>(backend.limits().slots);
+    if (options.keeps_no_prefixes || options.snapshot_mib == 0 ||
+        needed <= static_cast<size_t>(options.snapshot_mib) << 20) {
+        return;
+    }
+    write_error(fmt::format(
+        "warning: --snapshot-mib {} is less than one snapshot of sliding layers for each of {} slots takes: after a long "
+        "reply a conversation may be read anew; use --snapshot-mib {} or fewer slots\n",
+        options.snapshot_mib, backend.limits().slots, (needed >> 20) + 1));
+}
+
 Served load_service(const ServeOptions& options) {
     const auto& checkpoint = options.model.checkpoint;
     LoadedModel model = load_model(options.model, true);
@@ -189,6 +202,7 @@ Served load_service(const ServeOptions& options) {
     served.slots = std::min(options.slots, model.source->most_slots().value_or(options.slots));
     served.plan = plan_cache(options, *model.source, served.slots);
     auto backend = model.source->make(served.slots, served.plan.context_tokens);
+    warn_of_missing_snapshots(options, *backend);
     served.canary = make_canary(*backend, service);
     engine::EngineOptions engine_options;
     engine_options.queue_requests = static_cast<size_t>(options.max_queue);

@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support import BINARY, CONTEXT, DEMO, FRANCE, Server, events, post
+from support import BINARY, CONTEXT, DEMO, FRANCE, FURTHER_OPTIONS, Server, events, post
 
 CHAT = {"messages": [{"role": "user", "content": FRANCE}]}
 ANSWER = "The capital of France is Paris."
@@ -171,6 +171,12 @@ class KeyTest(unittest.TestCase):
 
 
 class SettingsTest(unittest.TestCase):
+    @unittest.skipIf(FURTHER_OPTIONS, "the slots are the bundle's")
+    def test_too_little_memory_for_snapshots_is_said_at_the_start(self):
+        for mib, warns in ((1, True), (0, False), (64, False)):
+            with Server("--slots", 64, "--snapshot-mib", mib) as server:
+                self.assertEqual("warning: --snapshot-mib 1 is less" in "".join(server.log), warns, f"{mib} MiB")
+
     def settings(self, *arguments, environment=None):
         return subprocess.run([BINARY, "serve", str(DEMO), "--print-config", *arguments], text=True, capture_output=True,
                               env={**os.environ, **(environment or {})})
