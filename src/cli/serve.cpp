@@ -40,6 +40,7 @@ constexpr int kCutStatus = 75;
 constexpr int64_t kCanaryTokens = 8;
 constexpr auto kCanaryPeriod = std::chrono::seconds(60);
 constexpr int64_t kMinContext = 2048;
+constexpr size_t kUsualSnapshotBytes = size_t{512} << 20;
 
 struct ServeOptions {
     ModelOptions model;
@@ -53,7 +54,7 @@ struct ServeOptions {
     int32_t slots = 8;
     std::optional<int64_t> context_tokens;
     std::optional<int64_t> cache_mib;
-    int64_t snapshot_mib = 512;
+    std::optional<int64_t> snapshot_mib;
     bool keeps_no_prefixes = false;
     int32_t max_queue = 64;
     double request_timeout = 0.0;
@@ -167,19 +168,24 @@ struct Served {
     server::Canary canary = {};
     CachePlan plan = {};
     int32_t slots = 0;
+    size_t snapshot_bytes = 0;
 };
 
-// Without a snapshot for each slot a conversation is read from its beginning where the rings have moved on.
-void warn_of_missing_snapshots(const ServeOptions& options, const engine::Backend& backend) {
+// Two snapshots for each slot let every conversation go on from where its last prompt ended, or from not long before;
+// they may take an eighth of what is free. Fewer than one for each slot are worth a word.
+size_t plan_snapshots(const ServeOptions& options, const engine::Backend& backend) {
     const size_t needed = backend.snapshot_bytes() * static_cast<size_t>(backend.limits().slots);
-    if (options.keeps_no_prefixes || options.snapshot_mib == 0 ||
-        needed <= static_cast<size_t>(options.snapshot_mib) << 20) {
-        return;
+    if (options.keeps_no_prefixes) return 0;
+    const size_t bytes = options.snapshot_mib
+                             ? static_cast<size_t>(*options.snapshot_mib) << 20
+                             : std::max(kUsualSnapshotBytes, std::min(2 * needed, available_memory_bytes() / 8));
+    if (bytes > 0 && bytes < needed) {
+        write_error(fmt::format(
+            "warning: {} for snapshots are less than one for each of {} slots: after a long reply a conversation may be "
+            "read anew; use --snapshot-mib {} or fewer slots\n",
+            size_text(bytes), backend.limits().slots, (needed >> 20) + 1));
     }
-    write_error(fmt::format(
-        "warning: --snapshot-mib {} is less than one snapshot of sliding layers for each of {} slots takes: after a long "
-        "reply a conversation may be read anew; use --snapshot-mib {} or fewer slots\n",
-        options.snapshot_mib, backend.limits().slots, (needed >> 20) + 1));
+    return bytes;
 }
 
 Served load_service(const ServeOptions& options) {
@@ -202,12 +208,12 @@ Served load_service(const ServeOptions& options) {
     served.slots = std::min(options.slots, model.source->most_slots().value_or(options.slots));
     served.plan = plan_cache(options, *model.source, served.slots);
     auto backend = model.source->make(served.slots, served.plan.context_tokens);
-    warn_of_missing_snapshots(options, *backend);
+    served.snapshot_bytes = plan_snapshots(options, *backend);
     served.canary = make_canary(*backend, service);
     engine::EngineOptions engine_options;
     engine_options.queue_requests = static_cast<size_t>(options.max_queue);
     engine_options.cache_bytes = served.plan.bytes;
-    engine_options.snapshot_bytes = static_cast<size_t>(options.snapshot_mib) << 20;
+    engine_options.snapshot_bytes = served.snapshot_bytes;
     engine_options.reuses_prefixes = !options.keeps_no_prefixes;
     service.engine = std::make_unique<engine::Engine>(std::move(backend), engine_options);
     return served;
@@ -218,7 +224,7 @@ void announce(const ServeOptions& options, const Served& served, uint16_t port, 
     const std::string base = fmt::format("http://{}:{}", host, port);
     write_error(fmt::format(
         "{} on {}\n"
-        "context {} tokens, {} slots; cache up to {}, snapshots up to {} MiB\n"
+        "context {} tokens, {} slots; cache up to {}, snapshots up to {}\n"
         "\n"
         "  base URL   {}/v1{}\n"
         "  try        curl {}/v1/chat/completions -H 'Content-Type: application/json'{} \\\n"
@@ -226,7 +232,7 @@ void announce(const ServeOptions& options, const Served& served, uint16_t port, 
         "  clients    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY={}; model {}\n"
         "\n",
         served.service.model_id, served.service.engine->backend_description(), served.plan.context_tokens, served.slots,
-        size_text(served.plan.bytes), options.snapshot_mib, base, has_keys ? "  (with an API key)" : "", base,
+        size_text(served.plan.bytes), size_text(served.snapshot_bytes), base, has_keys ? "  (with an API key)" : "", base,
         has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none", served.service.model_id));
 }
 
@@ -360,7 +366,8 @@ void describe_serve(Command& command, ServeOptions& options) {
          {"--slots", &options.slots, "requests that run together", "N", "", kShowsDefault},
          {"--context", &options.context_tokens, "tokens of prompt and reply [the model's, as memory allows]", "N"},
          {"--cache-mib", &options.cache_mib, "memory for the tokens of all requests [half of what is free]", "N"},
-         {"--snapshot-mib", &options.snapshot_mib, "memory for snapshots of sliding layers", "N", "", kShowsDefault},
+         {"--snapshot-mib", &options.snapshot_mib,
+          "memory for snapshots of sliding layers [two for each slot, at least 512]", "N"},
          {"--no-prefix-reuse", &options.keeps_no_prefixes, "compute every prompt from its first token"},
          {"--max-queue", &options.max_queue, "requests that wait; more are told to come back", "N", "", kShowsDefault},
          {"--request-timeout", &options.request_timeout, "seconds a request may take; 0: any", "S", "", kShowsDefault},

@@ -33,7 +33,7 @@ SlotBook::SlotBook(Backend& backend, const SlotBookOptions& options)
     }
     const size_t each = backend.snapshot_bytes();
     if (each > 0 && options.reuses_prefixes) {
-        saved_per_slot_ = std::min(kMaxSnapshotsPerSlot, options.snapshot_bytes / (each * records_.size()));
+        most_saved_ = std::min(kMaxSnapshotsPerSlot * records_.size(), options.snapshot_bytes / each);
     }
 }
 
@@ -223,23 +223,41 @@ void SlotBook::save_prompt_end_in_time(int32_t slot) {
 
 void SlotBook::save(int32_t slot, int64_t length) {
     Record& record = at(slot);
-    if (saved_per_slot_ == 0 || length <= 0 || !backend_.can_trim(slot, length)) return;
+    if (most_saved_ == 0 || length <= 0 || !backend_.can_trim(slot, length)) return;
     const auto after = std::ranges::lower_bound(record.saved, length, {}, &Saved::length);
     if (after != record.saved.end() && after->length == length) return;
     record.saved.insert(after, {length, backend_.save(slot, length)});
-    if (record.saved.size() <= saved_per_slot_) return;
-    // The one whose loss costs least: its neighbours are closest. The newest always stays.
+    size_t saved = 0;
+    for (const Record& each : records_) saved += each.saved.size();
+    for (; saved > most_saved_; --saved) drop_one_saved(slot);
+}
+
+// A slot that has more than its share gives first, then the one used longest ago; of a slot's snapshots the one whose
+// loss costs least, because its neighbours are closest, and the newest last.
+void SlotBook::drop_one_saved(int32_t besides) {
+    const size_t share = std::max<size_t>(1, most_saved_ / records_.size());
+    Record* giver = &at(besides);
+    if (giver->saved.size() <= share) {
+        for (Record& record : records_) {
+            if (&record == &at(besides) || record.saved.empty()) continue;
+            const bool has_more = record.saved.size() > share;
+            const bool is_better = giver == &at(besides) || has_more > (giver->saved.size() > share) ||
+                                   (has_more == (giver->saved.size() > share) && record.last_use < giver->last_use);
+            if (is_better) giver = &record;
+        }
+    }
+    std::vector<Saved>& saved = giver->saved;
     size_t victim = 0;
     int64_t smallest = INT64_MAX;
-    for (size_t index = 0; index + 1 < record.saved.size(); ++index) {
-        const int64_t before = index == 0 ? 0 : record.saved[index - 1].length;
-        const int64_t gap = record.saved[index + 1].length - before;
+    for (size_t index = 0; index + 1 < saved.size(); ++index) {
+        const int64_t before = index == 0 ? 0 : saved[index - 1].length;
+        const int64_t gap = saved[index + 1].length - before;
         if (gap < smallest) {
             smallest = gap;
             victim = index;
         }
     }
-    record.saved.erase(record.saved.begin() + static_cast<std::ptrdiff_t>(victim));
+    saved.erase(saved.begin() + static_cast<std::ptrdiff_t>(victim));
 }
 
 void SlotBook::free(int32_t slot, bool is_sound) {

@@ -75,6 +75,7 @@ class SlotBook {
     int32_t choose_target(const Source& source) const;
     void move_into(int32_t target, const Source& source);
     void save(int32_t slot, int64_t length);
+    void drop_one_saved(int32_t besides);
     void save_prompt_end_in_time(int32_t slot);
     void empty(int32_t slot);
     size_t bytes_of(const Record& record, int64_t at_least) const;
@@ -83,7 +84,7 @@ class SlotBook {
     Backend& backend_;
     SlotBookOptions options_;
     std::vector<Record> records_;
-    size_t saved_per_slot_ = 0;
+    size_t most_saved_ = 0;  // snapshots of all slots
     uint64_t clock_ = 0;
 };
 

@@ -260,6 +260,27 @@ TEST(Engine, AReplyThatIsNotKeptIsRolledBackToThePromptsEnd) {
     EXPECT_EQ(recorder->ids, alone(*reference, request_for(history, 20)));
 }
 
+TEST(Engine, MemoryForFewerSnapshotsThanSlotsKeepsThoseOfTheLatestConversations) {
+    auto backend = make_cpu_backend(demo_runner(1), 4, kContext, kChunk);
+    EngineOptions options = roomy(*backend);
+    options.snapshot_bytes = 2 * backend->snapshot_bytes();
+    Engine engine(std::move(backend), options);
+    std::mt19937 random(9);
+    std::vector<std::vector<int32_t>> histories;
+    for (int conversation = 0; conversation < 3; ++conversation) {
+        histories.push_back(random_ids(random, 120));
+        run(engine, request_for(histories.back(), 120));
+    }
+    const auto cached = [&](size_t conversation) {
+        std::vector<int32_t> prompt = histories[conversation];
+        prompt.push_back(777);
+        return run(engine, request_for(prompt, 1))->statistics.cached_tokens;
+    };
+    EXPECT_EQ(cached(2), 119);
+    EXPECT_EQ(cached(1), 119);
+    EXPECT_EQ(cached(0), 0) << "its snapshot went first";
+}
+
 TEST(Engine, PromptsThatPartInTheMiddleShareUpToASnapshotOnlyAFewHundredTokensBefore) {
     const auto engine = demo_engine();
     const auto reference = lone_backend();

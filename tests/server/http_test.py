@@ -175,7 +175,7 @@ class SettingsTest(unittest.TestCase):
     def test_too_little_memory_for_snapshots_is_said_at_the_start(self):
         for mib, warns in ((1, True), (0, False), (64, False)):
             with Server("--slots", 64, "--snapshot-mib", mib) as server:
-                self.assertEqual("warning: --snapshot-mib 1 is less" in "".join(server.log), warns, f"{mib} MiB")
+                self.assertEqual("snapshots are less than one for each of 64 slots" in "".join(server.log), warns, f"{mib} MiB")
 
     def settings(self, *arguments, environment=None):
         return subprocess.run([BINARY, "serve", str(DEMO), "--print-config", *arguments], text=True, capture_output=True,
