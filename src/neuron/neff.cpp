@@ -175,12 +175,6 @@ void read_variables(const std::string& text, NeffInfo& info, const std::string& 
 
 }  // namespace
 
-const NeffTensor* NeffInfo::find(NeffTensor::Kind kind, std::string_view tensor) const {
-    const auto found =
-        std::ranges::find_if(tensors, [&](const NeffTensor& each) { return each.kind == kind && each.name == tensor; });
-    return found == tensors.end() ? nullptr : &*found;
-}
-
 NeffInfo read_neff(std::span<const std::byte> file, const std::string& where) {
     NeffInfo info = read_header(file, where);
     int found = 0;

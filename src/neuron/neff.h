@@ -36,9 +36,6 @@ struct NeffInfo {
     std::string name;
     uint64_t scratchpad_bytes = 0;    // where the last variable of the scratchpad ends
     std::vector<NeffTensor> tensors;  // in the file's order
-
-    // Null when there is no input or output of that name.
-    const NeffTensor* find(NeffTensor::Kind kind, std::string_view tensor) const;
 };
 
 // Bytes before the archive.

@@ -16,7 +16,7 @@ using testing::StandinRuntime;
 TEST(NrtLibrary, SaysItsVersionItsCoresAndItsInstance) {
     const StandinRuntime runtime;
     const NrtLibrary library = NrtLibrary::open();
-    EXPECT_EQ(library.version_text(), "2.32.10");
+    EXPECT_EQ(library.version_text(), "2.33.10");
     EXPECT_EQ(library.core_count(), 2U);
     EXPECT_EQ(library.instance().family, abi::kFamilyInf2);
     EXPECT_STREQ(library.instance().arch_name, "NCv2");

@@ -51,7 +51,8 @@ Settings Settings::read() {
     settings.folder = setting("FOLDER", (std::filesystem::temp_directory_path() / "gemmatrace-standin-nrt").string());
     settings.faults = setting("FAULTS", "");
     settings.log = setting("LOG", "");
-    std::istringstream version(setting("VERSION", "2.32.10"));
+    // That of the release which the stand-in for the compiler belongs to.
+    std::istringstream version(setting("VERSION", "2.33.10"));
     char dot = 0;
     version >> settings.major >> dot >> settings.minor >> dot >> settings.patch;
     settings.core_count = std::stoi(setting("COUNT", "0"));
