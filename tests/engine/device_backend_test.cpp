@@ -109,17 +109,17 @@ TEST(DeviceEngine, AnotherTurnUsesWhatAPrefillLeft) {
 // other slot holds.
 TEST(DeviceEngine, AnotherTurnAfterALongReplyUsesThePromptBeforeIt) {
     const auto reference = device_backend(1);
-    for (const int64_t length : {64, 70, 79, 80}) {  // ends of prompts on and between borders of chunks
+    for (const int64_t length : {70, 80}) {  // ends of prompts between and on borders of chunks
         const auto engine = device_engine(2);
         std::vector<int32_t> history = {2}, other = {2, 900};
         while (static_cast<int64_t>(history.size()) < length) {
             history.push_back(300 + static_cast<int32_t>(history.size()) * 31 % 700);
         }
         auto first = std::make_shared<Waiter>();
-        engine->submit(device_request(history, 40), first);
+        engine->submit(device_request(history, 20), first);
         first->wait();
         auto beside = std::make_shared<Waiter>();
-        engine->submit(device_request(other, 60), beside);
+        engine->submit(device_request(other, 30), beside);
         history.insert(history.end(), first->ids.begin(), first->ids.end());
         history.push_back(400);
         auto second = std::make_shared<Waiter>();
@@ -127,7 +127,7 @@ TEST(DeviceEngine, AnotherTurnAfterALongReplyUsesThePromptBeforeIt) {
         EXPECT_EQ(second->wait().cached_tokens, length - 1);
         EXPECT_EQ(second->ids, tokens_alone(*reference, history, 4)) << length;
         beside->wait();
-        EXPECT_EQ(beside->ids, tokens_alone(*reference, other, 60)) << length;
+        EXPECT_EQ(beside->ids, tokens_alone(*reference, other, 30)) << length;
     }
 }
 
