@@ -100,7 +100,7 @@ class Engine::Scheduler {
     }
 
     const Backend& backend() const { return *backend_; }
-    RequestId submit(Request request, std::shared_ptr<RequestListener> listener);
+    std::vector<RequestId> submit(std::vector<Submission> together);
     void cancel(RequestId id);
     void drain();
     bool is_idle() const;
@@ -192,28 +192,41 @@ void Engine::Scheduler::check(const Request& request) const {
     check_sampling(request.sampling);
 }
 
-RequestId Engine::Scheduler::submit(Request request, std::shared_ptr<RequestListener> listener) {
-    check(request);
-    auto sequence = std::make_unique<Sequence>(0, std::move(request), std::move(listener), backend_->limits());
-    RequestId id = 0;
+std::vector<RequestId> Engine::Scheduler::submit(std::vector<Submission> together) {
+    const size_t most = options_.queue_requests + static_cast<size_t>(backend_->limits().slots);
+    if (together.size() > most) {
+        throw Error(ErrorCode::bad_request,
+                    fmt::format("{} answers at once are more than the {} that this server runs and queues",
+                                together.size(), most),
+                    {{"field", "n"}}, "ask for fewer choices or prompts in one request");
+    }
+    std::vector<SequencePtr> sequences;
+    for (Submission& each : together) {
+        check(each.request);
+        sequences.push_back(
+            std::make_unique<Sequence>(0, std::move(each.request), std::move(each.listener), backend_->limits()));
+    }
+    std::vector<RequestId> ids;
     {
         const std::lock_guard lock(mutex_);
         if (is_draining_ || is_stopping_) {
             throw Error(ErrorCode::not_ready, "the server is shutting down", {}, "send the request to another server");
         }
-        if (unfinished_ >= options_.queue_requests + static_cast<size_t>(backend_->limits().slots)) {
+        if (unfinished_ + sequences.size() > most) {
             throw Error(ErrorCode::overloaded,
-                        fmt::format("{} requests run or wait already, which is the limit", unfinished_), {},
+                        fmt::format("{} requests run or wait already, of at most {}", unfinished_, most), {},
                         "try again in a moment");
         }
-        id = next_id_++;
-        sequence->id = id;
-        submitted_.push_back(std::move(sequence));
-        ++unfinished_;
-        ++statistics_.waiting;
+        for (SequencePtr& sequence : sequences) {
+            sequence->id = next_id_++;
+            ids.push_back(sequence->id);
+            submitted_.push_back(std::move(sequence));
+            ++unfinished_;
+            ++statistics_.waiting;
+        }
     }
     wake_.notify_all();
-    return id;
+    return ids;
 }
 
 void Engine::Scheduler::cancel(RequestId id) {
@@ -549,7 +562,13 @@ Engine::~Engine() = default;
 const BackendLimits& Engine::limits() const { return scheduler_->backend().limits(); }
 std::string Engine::backend_description() const { return scheduler_->backend().description(); }
 RequestId Engine::submit(Request request, std::shared_ptr<RequestListener> listener) {
-    return scheduler_->submit(std::move(request), std::move(listener));
+    std::vector<Submission> one;
+    one.push_back({std::move(request), std::move(listener)});
+    return scheduler_->submit(std::move(one)).front();
+}
+
+std::vector<RequestId> Engine::submit(std::vector<Submission> together) {
+    return scheduler_->submit(std::move(together));
 }
 void Engine::cancel(RequestId id) { scheduler_->cancel(id); }
 void Engine::drain() { scheduler_->drain(); }

@@ -282,42 +282,13 @@ class CompletionReply : public DialectReply {
     std::vector<Choice> choices_;
 };
 
-// The choices of one prompt among those of all.
-class ShiftedSink : public ReplySink {
-  public:
-    ShiftedSink(std::shared_ptr<ReplySink> inner, int32_t first) : inner_(std::move(inner)), first_(first) {}
-    void on_prompt(int32_t choice, const std::vector<engine::GeneratedToken>& tokens) override {
-        inner_->on_prompt(first_ + choice, tokens);
-    }
-    void on_token(int32_t choice, const TokenText& token) override { inner_->on_token(first_ + choice, token); }
-    void on_piece(int32_t choice, const text::ReplyPiece& piece) override { inner_->on_piece(first_ + choice, piece); }
-    void on_end(int32_t choice, const ChoiceEnd& end) override { inner_->on_end(first_ + choice, end); }
-    void on_error(int32_t choice, const Error& error) override { inner_->on_error(first_ + choice, error); }
-
-  private:
-    std::shared_ptr<ReplySink> inner_;
-    int32_t first_;
-};
-
 }  // namespace
 
 void answer_completions(const RouteContext& context, const ordered_json& body) {
     CompletionRequest request = parse_completion_request(context.service, body);
     const auto reply = std::make_shared<CompletionReply>(context, request);
-    std::vector<std::shared_ptr<Generation>> generations;
-    try {
-        for (size_t prompt = 0; prompt < request.jobs.size(); ++prompt) {
-            const auto first = static_cast<int32_t>(prompt) * request.choices;
-            generations.push_back(Generation::start(context.service, std::move(request.jobs[prompt]),
-                                                    std::make_shared<ShiftedSink>(reply, first)));
-        }
-    } catch (const Error& error) {
-        for (const auto& generation : generations) generation->cancel();
-        return reply->on_error(0, error);
-    }
-    context.writer->on_gone([generations] {
-        for (const auto& generation : generations) generation->cancel();
-    });
+    const auto generation = Generation::start(context.service, request.jobs, reply);
+    context.writer->on_gone([generation] { generation->cancel(); });
     reply->begin();
 }
 

@@ -113,21 +113,20 @@ class ChoiceListener : public engine::RequestListener {
 
 }  // namespace
 
-std::shared_ptr<Generation> Generation::start(const Service& service, GenerationJob job,
-                                              std::shared_ptr<ReplySink> sink) {
-    std::shared_ptr<Generation> generation(new Generation(*service.engine));
-    try {
+std::shared_ptr<Generation> Generation::start(const Service& service, const std::vector<GenerationJob>& jobs,
+                                              const std::shared_ptr<ReplySink>& sink) {
+    std::vector<engine::Engine::Submission> choices;
+    for (const GenerationJob& job : jobs) {
         for (int32_t choice = 0; choice < job.choices; ++choice) {
-            auto listener = std::make_shared<ChoiceListener>(service, job, choice, sink);
             engine::Request request = job.request;
             request.sampling.seed += static_cast<uint64_t>(choice);
             if (job.make_filter) request.filter = job.make_filter(request.prompt_ids);
-            generation->ids_.push_back(service.engine->submit(std::move(request), std::move(listener)));
+            const auto number = static_cast<int32_t>(choices.size());
+            choices.push_back({std::move(request), std::make_shared<ChoiceListener>(service, job, number, sink)});
         }
-    } catch (...) {
-        generation->cancel();
-        throw;
     }
+    std::shared_ptr<Generation> generation(new Generation(*service.engine));
+    generation->ids_ = service.engine->submit(std::move(choices));
     return generation;
 }
 

@@ -72,9 +72,10 @@ class ReplySink {
 // The choices of one request while they run.
 class Generation {
   public:
-    // Queues all choices. Throws what Engine::submit throws; choices queued before are cancelled then.
-    static std::shared_ptr<Generation> start(const Service& service, GenerationJob job,
-                                             std::shared_ptr<ReplySink> sink);
+    // Queues all choices of all jobs, which are numbered in this order, or none of them. Throws what Engine::submit
+    // throws; the sink has heard nothing then.
+    static std::shared_ptr<Generation> start(const Service& service, const std::vector<GenerationJob>& jobs,
+                                             const std::shared_ptr<ReplySink>& sink);
     // Ends all choices at the next step.
     void cancel();
 

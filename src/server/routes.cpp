@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -43,11 +44,13 @@ class LoggedWriter : public ResponseWriter {
     }
 
     void send(HttpResponse response) override {
+        if (has_started_) return end();  // a fault behind the head: no more can be said than that this is the end
         note_status(response.status);
         inner_->send(std::move(response));
         finish();
     }
     void start(HttpResponse response) override {
+        has_started_ = true;
         note_status(response.status);
         inner_->start(std::move(response));
     }
@@ -88,6 +91,7 @@ class LoggedWriter : public ResponseWriter {
     Metrics& metrics_;
     AccessLog& log_;
     Clock::time_point begun_;
+    std::atomic<bool> has_started_ = false;
     std::mutex mutex_;
     LogEntry entry_;
 };
@@ -146,7 +150,9 @@ void RouteContext::send_json(const ordered_json& body, int status) const {
 }
 
 void run_generation(const RouteContext& context, GenerationJob job, const std::shared_ptr<DialectReply>& reply) {
-    const auto generation = Generation::start(context.service, std::move(job), reply);
+    std::vector<GenerationJob> jobs;
+    jobs.push_back(std::move(job));
+    const auto generation = Generation::start(context.service, jobs, reply);
     context.writer->on_gone([generation] { generation->cancel(); });
     reply->begin();
 }

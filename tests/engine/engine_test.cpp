@@ -364,6 +364,43 @@ TEST(Engine, F134_ACancelledRequestFreesItsSlotAtTheNextStep) {
     EXPECT_LT(endless->ids.size(), 1700U);
 }
 
+TEST(Engine, SeveralThatBelongTogetherAreAllQueuedOrNoneIs) {
+    auto backend = lone_backend();
+    EngineOptions options = roomy(*backend);
+    options.queue_requests = 3;
+    Engine engine(std::move(backend), options);
+    std::mt19937 random(19);
+    auto running = std::make_shared<Recorder>();
+    const RequestId id = engine.submit(request_for(random_ids(random, 20), 1500), running);
+    const auto submit = [&](size_t count) {
+        std::vector<std::shared_ptr<Recorder>> recorders;
+        std::vector<Engine::Submission> together;
+        for (size_t index = 0; index < count; ++index) {
+            recorders.push_back(std::make_shared<Recorder>());
+            together.push_back({request_for(random_ids(random, 20), 2), recorders.back()});
+        }
+        EXPECT_EQ(engine.submit(std::move(together)).size(), count);
+        return recorders;
+    };
+    const auto queued = submit(2);
+    try {
+        submit(2);
+        ADD_FAILURE() << "there was room for one of them only";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::overloaded);
+    }
+    EXPECT_EQ(engine.statistics().waiting + engine.statistics().running, 3) << "a part of them was taken";
+    try {
+        submit(5);
+        ADD_FAILURE() << "so many never have room";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::bad_request);
+    }
+    engine.cancel(id);
+    for (const auto& recorder : queued) recorder->wait();
+    for (const auto& recorder : submit(4)) recorder->wait();
+}
+
 TEST(Engine, AFullQueueIsOverloadedAndATooLongPromptSaysBothNumbers) {
     auto backend = lone_backend();
     EngineOptions options = roomy(*backend);

@@ -203,6 +203,34 @@ class SettingsTest(unittest.TestCase):
                 self.assertIn(words, done.stderr)
 
 
+class QueueTest(unittest.TestCase):
+    """A stream of several choices that meets a nearly full queue: its first choices had been queued and cancelled again,
+    whose end opened the stream that no other choice ever ended."""
+
+    @unittest.skipIf(FURTHER_OPTIONS, "the slots are the bundle's")
+    def test_choices_are_refused_together_or_not_at_all(self):
+        several = {**CHAT, "n": 3, "stream": True}
+        prompts = {"prompt": ["One", "Two", "Three"], "stream": True, "max_tokens": 2}
+        with Server("--access-log", "off", "--slots", 1, "--max-queue", 3) as server, server.raw() as running:
+            running.send(post("/v1/chat/completions", {**LONG, "stream": True}))
+            server.wait_for(lambda: server.metric("gemmatrace_num_requests_running") == 1)
+            with server.raw() as waiting:
+                waiting.send(post("/v1/chat/completions", CHAT))
+                server.wait_for(lambda: server.metric("gemmatrace_num_requests_waiting") == 1)
+                for turn in range(20):
+                    for path, body in (("/v1/chat/completions", several), ("/v1/completions", prompts)):
+                        answer = server.request("POST", path, body)
+                        self.assertEqual(answer.status, 429, f"turn {turn}")
+                        self.assertIn("retry-after", {name.lower() for name in answer.headers.keys()})
+            answer = server.request("POST", "/v1/chat/completions", {**CHAT, "n": 5})
+            self.assertEqual((answer.status, answer.json()["error"]["param"]), (400, "n"))
+            running.socket.close()
+            server.wait_for(lambda: server.metric("gemmatrace_num_requests_(running|waiting)") == 0)
+            answer = server.request("POST", "/v1/completions", prompts)
+            self.assertEqual(answer.status, 200)
+            self.assertIn(b"data: [DONE]", answer.body)
+
+
 class ShutdownTest(unittest.TestCase):
     def test_what_runs_is_finished_and_nothing_new_is_taken(self):
         server = Server("--access-log", "off")
