@@ -28,6 +28,7 @@ class Waiter : public RequestListener {
   public:
     bool on_token(const GeneratedToken& token) override {
         ids.push_back(token.id);
+        logprobs.push_back(token.logprob);
         return true;
     }
     void on_finish(FinishReason, const RequestStatistics& figures) override { end_.set_value(figures); }
@@ -37,6 +38,7 @@ class Waiter : public RequestListener {
     RequestStatistics wait() { return end_.get_future().get(); }
 
     std::vector<int32_t> ids;
+    std::vector<float> logprobs;  // of requests that ask for them
 
   private:
     std::promise<RequestStatistics> end_;
@@ -108,26 +110,39 @@ TEST(DeviceEngine, AnotherTurnUsesWhatAPrefillLeft) {
 // By then the rings hold the reply alone; what they held where the prompt ends was kept, and goes back beside what the
 // other slot holds.
 TEST(DeviceEngine, AnotherTurnAfterALongReplyUsesThePromptBeforeIt) {
-    const auto reference = device_backend(1);
+    const auto fresh = device_engine(2);
+    // Log probabilities show every bit of what was used again; four tokens alone might hide it.
+    const auto run = [](Engine& engine, const std::vector<int32_t>& prompt, int64_t count) {
+        Request request = device_request(prompt, count);
+        request.top_logprobs = 0;
+        auto waiter = std::make_shared<Waiter>();
+        engine.submit(std::move(request), waiter);
+        return waiter;
+    };
+    const auto alone = [&](const std::vector<int32_t>& prompt, int64_t count) {
+        const auto waiter = run(*fresh, prompt, count);
+        EXPECT_LE(waiter->wait().cached_tokens, 1);
+        return waiter;
+    };
+    int32_t first_id = 310;
     for (const int64_t length : {70, 80}) {  // ends of prompts between and on borders of chunks
         const auto engine = device_engine(2);
-        std::vector<int32_t> history = {2}, other = {2, 900};
+        std::vector<int32_t> history = {2, first_id++}, other = {2, 900 + first_id};
         while (static_cast<int64_t>(history.size()) < length) {
             history.push_back(300 + static_cast<int32_t>(history.size()) * 31 % 700);
         }
-        auto first = std::make_shared<Waiter>();
-        engine->submit(device_request(history, 20), first);
+        const auto first = run(*engine, history, 20);
         first->wait();
-        auto beside = std::make_shared<Waiter>();
-        engine->submit(device_request(other, 30), beside);
+        const auto beside = run(*engine, other, 30);
         history.insert(history.end(), first->ids.begin(), first->ids.end());
         history.push_back(400);
-        auto second = std::make_shared<Waiter>();
-        engine->submit(device_request(history, 4), second);
+        const auto second = run(*engine, history, 4);
         EXPECT_EQ(second->wait().cached_tokens, length - 1);
-        EXPECT_EQ(second->ids, tokens_alone(*reference, history, 4)) << length;
         beside->wait();
-        EXPECT_EQ(beside->ids, tokens_alone(*reference, other, 30)) << length;
+        const auto second_alone = alone(history, 4), beside_alone = alone(other, 30);
+        EXPECT_EQ(second->ids, second_alone->ids);
+        EXPECT_EQ(second->logprobs, second_alone->logprobs) << length;
+        EXPECT_EQ(beside->logprobs, beside_alone->logprobs) << length;
     }
 }
 
