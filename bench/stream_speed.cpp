@@ -58,8 +58,7 @@ void run(const Options& options) {
     const cpu::Isa isa = runner->isa();
     ThreadPool pool(runner->threads());
     constexpr int64_t kContext = 512;
-    auto backend =
-        engine::make_cpu_backend(std::move(runner), options.streams, kContext, runner_options.chunk_tokens);
+    auto backend = engine::make_cpu_backend(std::move(runner), options.streams, kContext, runner_options.chunk_tokens);
     engine::EngineOptions engine_options;
     engine_options.cache_bytes = backend->slot_bytes(kContext) * static_cast<size_t>(options.streams);
     engine_options.reuses_prefixes = false;

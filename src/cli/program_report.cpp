@@ -43,12 +43,13 @@ std::string over_floor(const trace::ProgramFigures& figures) {
 
 std::string host_lines(const trace::HostFigures& host) {
     return fmt::format(
-        "host: own memory {:.2f} GiB (weights on their way {:.2f}, inputs and outputs of steps {:.2f}, the rest {:.2f}); "
-        "of {:.2f} GiB of\nweights in the page cache {:.2f} stay in use, tables whose rows the host looks up, and the others "
-        "are given back\nwhile they are sent: a host of 16 GB {}\n",
+        "host: own memory {:.2f} GiB (weights on their way {:.2f}, inputs and outputs of steps {:.2f}, the rest\n"
+        "{:.2f}); of {:.2f} GiB of weights in the page cache {:.2f} stay in use, tables whose rows the host looks up,\n"
+        "and the others are given back while they are sent: a host of 16 GB {}\n",
         gibi(host.own_bytes), gibi(host.transfer_bytes), gibi(host.step_bytes), gibi(trace::kHostBaseBytes),
         gibi(host.stored_bytes), gibi(host.table_bytes),
-        host.fits ? "needs no swap" : "reads rows of tables from its disk when memory is short, and needs no swap either");
+        host.fits ? "needs no swap"
+                  : "reads rows of tables from its disk when memory is short, and needs no swap either");
 }
 
 }  // namespace
@@ -71,9 +72,12 @@ ordered_json figures_json(const trace::BundleEmitter& emitter, const std::string
                          {"programs", ordered_json::array()}};
     for (const trace::ProgramFigures& figures : programs) json["programs"].push_back(program_figures_json(figures));
     const trace::HostFigures host = trace::host_figures(emitter, programs);
-    json["host"] = {{"stored_bytes", host.stored_bytes},     {"table_bytes", host.table_bytes},
-                    {"transfer_bytes", host.transfer_bytes}, {"step_bytes", host.step_bytes},
-                    {"own_bytes", host.own_bytes},           {"memory_bytes", trace::kHostMemoryBytes},
+    json["host"] = {{"stored_bytes", host.stored_bytes},
+                    {"table_bytes", host.table_bytes},
+                    {"transfer_bytes", host.transfer_bytes},
+                    {"step_bytes", host.step_bytes},
+                    {"own_bytes", host.own_bytes},
+                    {"memory_bytes", trace::kHostMemoryBytes},
                     {"fits", host.fits}};
     return json;
 }
@@ -91,8 +95,8 @@ std::string figures_table(const trace::BundleEmitter& emitter, const std::vector
                             over_floor(figures), gibi(figures.memory_bytes));
     }
     text += fmt::format(
-        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code and\n"
-        "runtime\n",
+        "\nmemory: of a bundle whose context is that bucket; a core has {:.0f} GiB, of which about {:.1f} go to code\n"
+        "and runtime\n",
         gibi(trace::kCoreMemoryBytes), gibi(trace::kReservedBytes));
     return text + host_lines(trace::host_figures(emitter, programs));
 }

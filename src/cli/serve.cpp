@@ -106,8 +106,8 @@ CachePlan plan_cache(const ServeOptions& options, const engine::BackendSource& s
     CachePlan plan;
     const bool is_fixed = source.most_slots().has_value();  // by a bundle, and taken whole when it is loaded
     const size_t budget = options.cache_mib ? static_cast<size_t>(*options.cache_mib) << 20
-                          : is_fixed       ? source.slot_bytes(positions) * static_cast<size_t>(slots)
-                                           : available_memory_bytes() / 2;
+                          : is_fixed        ? source.slot_bytes(positions) * static_cast<size_t>(slots)
+                                            : available_memory_bytes() / 2;
     if (options.context_tokens) {
         if (*options.context_tokens < 1 || *options.context_tokens > positions) {
             throw Error(
@@ -181,8 +181,8 @@ size_t plan_snapshots(const ServeOptions& options, const engine::Backend& backen
                              : std::max(kUsualSnapshotBytes, std::min(2 * needed, available_memory_bytes() / 8));
     if (bytes > 0 && bytes < needed) {
         write_error(fmt::format(
-            "warning: {} for snapshots are less than one for each of {} slots: after a long reply a conversation may be "
-            "read anew; use --snapshot-mib {} or fewer slots\n",
+            "warning: {} for snapshots are less than one for each of {} slots: after a long reply a conversation "
+            "may be read anew; use --snapshot-mib {} or fewer slots\n",
             size_text(bytes), backend.limits().slots, (needed >> 20) + 1));
     }
     return bytes;
@@ -232,8 +232,9 @@ void announce(const ServeOptions& options, const Served& served, uint16_t port, 
         "  clients    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY={}; model {}\n"
         "\n",
         served.service.model_id, served.service.engine->backend_description(), served.plan.context_tokens, served.slots,
-        size_text(served.plan.bytes), size_text(served.snapshot_bytes), base, has_keys ? "  (with an API key)" : "", base,
-        has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none", served.service.model_id));
+        size_text(served.plan.bytes), size_text(served.snapshot_bytes), base, has_keys ? "  (with an API key)" : "",
+        base, has_keys ? " -H 'Authorization: Bearer KEY'" : "", base, has_keys ? "KEY" : "none",
+        served.service.model_id));
 }
 
 // Runs the canary at the start and once a minute until told to stop.

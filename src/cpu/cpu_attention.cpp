@@ -47,8 +47,8 @@ Value CpuOps::attend(Value q, const KeysValues& kv, const checkpoint::LayerSpec&
         const int32_t first = place % items_per_group * heads;  // of the group
         const HeadRun run = {kv_head * group + first, std::min(heads, group - first), kv_head};
         const int32_t column = run.first * spec.head_dim;
-        attend_heads(scratch_[static_cast<size_t>(thread)], row(q, index) + column,
-                     places_[static_cast<size_t>(index)], kv.layer, run, spec, row(out, index) + column);
+        attend_heads(scratch_[static_cast<size_t>(thread)], row(q, index) + column, places_[static_cast<size_t>(index)],
+                     kv.layer, run, spec, row(out, index) + column);
     });
     return out;
 }

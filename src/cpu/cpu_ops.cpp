@@ -41,7 +41,9 @@ void CpuOps::begin_step(const model::StepInputs& inputs, std::span<const RowPlac
 size_t CpuOps::workspace_bytes() const {
     size_t total = arena_.capacity() * sizeof(float);
     for (const auto& scratch : scratch_) {
-        total += (scratch.products.capacity() + scratch.scores.capacity() + scratch.sums.capacity() + scratch.squares.capacity()) * sizeof(float);
+        total += (scratch.products.capacity() + scratch.scores.capacity() + scratch.sums.capacity() +
+                  scratch.squares.capacity()) *
+                 sizeof(float);
     }
     return total;
 }

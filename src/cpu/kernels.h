@@ -12,7 +12,9 @@ namespace gemmatrace::cpu {
 inline constexpr int32_t kProductSlab = 64;       // tokens that are laid out at once
 inline constexpr int32_t kProductRows = 12;       // weight rows that are
 inline constexpr int64_t kProductColumns = 3072;  // of those rows
-inline constexpr size_t product_scratch(int32_t tokens, int64_t columns) {  // floats
+
+// In floats.
+inline constexpr size_t product_scratch(int32_t tokens, int64_t columns) {
     if (tokens == 1) return 0;
     const auto count = static_cast<size_t>(tokens < kProductSlab ? tokens : kProductSlab);
     const auto columns64 = static_cast<size_t>(columns / 64 * 64);
@@ -28,8 +30,8 @@ inline constexpr size_t product_scratch(int32_t tokens, int64_t columns) {  // f
 // equal a multiplication and an addition.
 struct Kernels {
     // out[token * out_stride + row] = dot64(weight row, x row) for rows [row_begin, row_end); rounded to bf16 if asked.
-    // x: [tokens, x_stride] floats; weights: [rows, columns], row-major; scratch: product_scratch(tokens, columns) floats
-    // that nobody else uses, best at a multiple of 64 bytes.
+    // x: [tokens, x_stride] floats; weights: [rows, columns], row-major; scratch: product_scratch(tokens, columns)
+    // floats that nobody else uses, best at a multiple of 64 bytes.
     void (*linear_bf16)(const float* x, size_t x_stride, int32_t tokens, const uint16_t* weights, int64_t columns,
                         int64_t row_begin, int64_t row_end, float* out, size_t out_stride, bool round, float* scratch);
     void (*linear_f32)(const float* x, size_t x_stride, int32_t tokens, const float* weights, int64_t columns,

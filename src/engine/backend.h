@@ -24,8 +24,8 @@ struct BackendLimits {
     bool gives_all_rows = true;  // logits of every row of a prefill
     // Chunks begin at multiples of chunk_tokens, and a part of one costs as much as the whole.
     bool has_fixed_chunks = false;
-    // Whether a decode leaves the very bits in a slot that a prefill of the same ids would. Where it does not, only what
-    // a prefill left is used again, so that a hit changes no bit.
+    // Whether a decode leaves the very bits in a slot that a prefill of the same ids would. Where it does not, only
+    // what a prefill left is used again, so that a hit changes no bit.
     bool decodes_as_prefill = true;
     // Tokens between two snapshots of a prompt: at most so many are computed again when two prompts part in the middle.
     int64_t snapshot_stride = 256;

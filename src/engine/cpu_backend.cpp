@@ -33,8 +33,13 @@ class CpuBackend : public Backend {
 
     BackendFacts facts() const override {
         const cpu::MemoryUse use = runner_->memory_use();
-        return {"cpu", std::string(cpu::isa_name(runner_->isa())), runner_->threads(), 1, use.mapped_weight_bytes,
-                use.converted_weight_bytes, use.workspace_bytes};
+        return {"cpu",
+                std::string(cpu::isa_name(runner_->isa())),
+                runner_->threads(),
+                1,
+                use.mapped_weight_bytes,
+                use.converted_weight_bytes,
+                use.workspace_bytes};
     }
 
     int64_t length(int32_t slot) const override { return at(slot).length(); }

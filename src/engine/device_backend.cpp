@@ -25,7 +25,7 @@ class DeviceBackend : public Backend {
     explicit DeviceBackend(std::unique_ptr<trace::DeviceModel> model) : model_(std::move(model)) {
         const auto& config = model_->config();
         const trace::Geometry& geometry = model_->geometry();
-        limits_ = {config.vocab_size,    geometry.context_tokens, geometry.slots,
+        limits_ = {config.vocab_size,     geometry.context_tokens, geometry.slots,
                    geometry.chunk_tokens, config.final_softcap,    geometry.precision};
         limits_.gives_all_rows = false;
         limits_.has_fixed_chunks = true;
@@ -35,7 +35,9 @@ class DeviceBackend : public Backend {
     }
 
     const BackendLimits& limits() const override { return limits_; }
-    std::string description() const override { return fmt::format("{}, {}", model_->device().description(), model::precision_name(limits_.precision)); }
+    std::string description() const override {
+        return fmt::format("{}, {}", model_->device().description(), model::precision_name(limits_.precision));
+    }
     BackendFacts facts() const override {
         BackendFacts facts;
         facts.device = model_->device().name();
@@ -94,8 +96,8 @@ class DeviceSource : public BackendSource {
     std::unique_ptr<Backend> make(int32_t slots, int64_t context_tokens) override {
         if (context_tokens > most_context_tokens()) {
             throw Error(ErrorCode::too_long,
-                        fmt::format("{} tokens are more than the {} positions of this device's programs", context_tokens,
-                                    most_context_tokens()),
+                        fmt::format("{} tokens are more than the {} positions of this device's programs",
+                                    context_tokens, most_context_tokens()),
                         {}, "shorten the prompt or ask for fewer tokens");
         }
         trace::DeviceModelOptions options;

@@ -51,8 +51,8 @@ class Engine {
     // Queues a request. The listener is told how it goes and is let go after its last call. Throws Error(bad_request),
     // Error(too_long) with both numbers, Error(overloaded) when the queue is full, Error(not_ready) after drain().
     RequestId submit(Request request, std::shared_ptr<RequestListener> listener);
-    // The same for several that are one client's request: all are queued or none is, and no listener hears of a refusal.
-    // Error(bad_request) when they are more than the queue could ever hold.
+    // The same for several that are one client's request: all are queued or none is, and no listener hears of a
+    // refusal. Error(bad_request) when they are more than the queue could ever hold.
     struct Submission {
         Request request;
         std::shared_ptr<RequestListener> listener;

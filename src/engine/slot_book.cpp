@@ -208,14 +208,14 @@ void SlotBook::mark_prompt_end(int32_t slot, int64_t length) {
     save_prompt_end_in_time(slot);
 }
 
-// As late as the rings allow, for a short reply needs none. With fixed chunks they hold what a chunk looks back to until
-// the chunk is full.
+// As late as the rings allow, for a short reply needs none. With fixed chunks they hold what a chunk looks back to
+// until the chunk is full.
 void SlotBook::save_prompt_end_in_time(int32_t slot) {
     Record& record = at(slot);
     if (record.prompt_end == 0) return;
     const int64_t chunk = backend_.limits().chunk_tokens;
-    const int64_t last = backend_.limits().has_fixed_chunks ? (record.prompt_end / chunk + 1) * chunk
-                                                            : record.prompt_end + chunk / 2;
+    const int64_t last =
+        backend_.limits().has_fixed_chunks ? (record.prompt_end / chunk + 1) * chunk : record.prompt_end + chunk / 2;
     if (static_cast<int64_t>(record.ids.size()) < last) return;
     save(slot, record.prompt_end);
     record.prompt_end = 0;

@@ -21,8 +21,8 @@ struct HeadShard {
 // Asks for a layer that check_sharding accepted.
 HeadShard shard_heads(const checkpoint::LayerSpec& spec, int32_t ranks);
 
-// Throws Error(unsupported), naming the size that does not divide, unless query heads, the widths of MLP and experts and
-// the vocabulary of every layer divide by `ranks`.
+// Throws Error(unsupported), naming the size that does not divide, unless query heads, the widths of MLP and experts
+// and the vocabulary of every layer divide by `ranks`.
 void check_sharding(const checkpoint::ModelConfig& config, int32_t ranks);
 
 }  // namespace gemmatrace::model

@@ -210,11 +210,11 @@ std::optional<TensorDifference> first_difference(const NeffInfo& info, std::span
 void check_neff_tensors(const NeffInfo& info, std::span<const NeffTensor> expected, const std::string& where) {
     const auto difference = first_difference(info, expected);
     if (!difference) return;
-    const std::string fault =
-        !difference->bytes_in_neff    ? "is not in the NEFF"
-        : !difference->bytes_expected ? "of the NEFF is not in the program"
-                                      : fmt::format("has {} bytes in the NEFF, and {} in the program",
-                                                    *difference->bytes_in_neff, *difference->bytes_expected);
+    const std::string fault = !difference->bytes_in_neff ? "is not in the NEFF"
+                              : !difference->bytes_expected
+                                  ? "of the NEFF is not in the program"
+                                  : fmt::format("has {} bytes in the NEFF, and {} in the program",
+                                                *difference->bytes_in_neff, *difference->bytes_expected);
     throw Error(ErrorCode::mismatch, fmt::format("{} {} {}", difference->side(), printable(difference->name), fault),
                 {{"file", printable(where)}}, "compile the bundle again, with a compiler of the list that is known");
 }

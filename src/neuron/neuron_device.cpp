@@ -18,9 +18,9 @@
 namespace gemmatrace::neuron {
 namespace {
 
-constexpr int32_t kFirstCoreCount = -1;            // the argument of loads; some releases want the one,
-constexpr int32_t kOtherCoreCount = 1;             // some the other
-constexpr double kLoadPatience = 10.0;             // times the patience with a step
+constexpr int32_t kFirstCoreCount = -1;  // the argument of loads; some releases want the one,
+constexpr int32_t kOtherCoreCount = 1;   // some the other
+constexpr double kLoadPatience = 10.0;   // times the patience with a step
 
 // Writes to one rank that wait for a round.
 struct WriteQueue {

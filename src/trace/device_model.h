@@ -64,12 +64,12 @@ class DeviceModel {
     void decode(std::span<const int32_t> slots, std::span<const int32_t> ids);
     // What the ranks' programs chose for each row of the last call: the id under the decision rule (model/decision.h).
     const std::vector<int32_t>& best_ids() const { return best_ids_; }
-    // Logits of a row of the last call before the cap, [vocab_size], valid until the next one. They come from the device
-    // when they are asked for, which greedy decoding does not need.
+    // Logits of a row of the last call before the cap, [vocab_size], valid until the next one. They come from the
+    // device when they are asked for, which greedy decoding does not need.
     std::span<const float> logits(size_t row);
 
     size_t slot_bytes() const { return cache_bytes_of_slot(config_, options_.geometry); }  // of all ranks
-    size_t rings_bytes() const;  // of Rings
+    size_t rings_bytes() const;                                                            // of Rings
 
   private:
     struct Slot {
@@ -130,13 +130,13 @@ class DeviceModel {
     std::vector<int32_t> step_ids_;
     std::vector<int32_t> full_rows_;
     std::vector<int32_t> ring_rows_;
-    std::vector<int32_t> held_;  // by ring rows
+    std::vector<int32_t> held_;    // by ring rows
     std::vector<std::byte> ring_;  // of all slots: [rank][ring row][slot], a buffer at a time
     std::vector<uint16_t> halves_;
     std::vector<Device::Read> reads_;
     ProgramKind results_ = ProgramKind::prefill;  // the kind of the last call, and where its rows lie in the outputs
     std::vector<int32_t> result_rows_;
-    std::vector<float> logits_;           // [rows, vocab_size], of rows that were asked for
+    std::vector<float> logits_;  // [rows, vocab_size], of rows that were asked for
     std::vector<uint8_t> has_logits_;
     std::vector<float> rank_values_;  // [rank][row], and which ids have them
     std::vector<int32_t> rank_ids_;

@@ -98,8 +98,9 @@ class Packer {
 
     void add_whole(std::string name, Weight weight) {
         const int64_t rows = slot(weight).shape[0];
-        add_runs(std::move(name), {weight}, false,
-                 [rows](Weight, int32_t) { return std::vector<std::pair<int64_t, int64_t>>{{0, rows}}; });
+        add_runs(std::move(name), {weight}, false, [rows](Weight, int32_t) {
+            return std::vector<std::pair<int64_t, int64_t>>{{0, rows}};
+        });
     }
 
     void pack_layer(int32_t index) {
@@ -131,8 +132,8 @@ class Packer {
         PackedInput gate_up{prefix + "experts_gate_up", {spec.experts, 2 * ff, hidden}, spec.experts, {}};
         PackedInput down{prefix + "experts_down", {spec.experts, hidden, ff}, spec.experts, {}};
         for (int32_t rank = 0; rank < ranks_; ++rank) {
-            gate_up.pieces.push_back({{moe.gate_up.slot, rank * ff, ff, 0, hidden},
-                                      {moe.gate_up.slot, spec.ff + rank * ff, ff, 0, hidden}});
+            gate_up.pieces.push_back(
+                {{moe.gate_up.slot, rank * ff, ff, 0, hidden}, {moe.gate_up.slot, spec.ff + rank * ff, ff, 0, hidden}});
             down.pieces.push_back({{moe.down.slot, 0, hidden, rank * ff, ff}});
         }
         place(moe.gate_up, 0, 2 * ff, hidden);

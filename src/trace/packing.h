@@ -43,8 +43,8 @@ struct Packing {
     std::vector<Placement> placements;  // by slot
 };
 
-// A few inputs a layer (query, key and value together; gate and up; output; down; experts) and, for the whole model, one
-// for each length of vectors and one for each kind of small matrix. Asks for a config that model::check_sharding
+// A few inputs a layer (query, key and value together; gate and up; output; down; experts) and, for the whole model,
+// one for each length of vectors and one for each kind of small matrix. Asks for a config that model::check_sharding
 // accepted with so many ranks.
 Packing pack_weights(const checkpoint::ModelConfig& config, const model::WeightPlan& plan, int32_t ranks);
 

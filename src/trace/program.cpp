@@ -27,8 +27,8 @@ void Geometry::check(const checkpoint::ModelConfig& config) const {
         if (!holds) throw Error(ErrorCode::bad_request, std::move(message), {{"field", field}}, remedy);
     };
     require(slots >= 1 && slots <= 256, fmt::format("{} slots are not possible", slots), "--batch", "use 1 to 256");
-    require(chunk_tokens >= 1 && chunk_tokens <= 4096, fmt::format("a chunk of {} tokens is not possible", chunk_tokens),
-            "--chunk", "use 1 to 4096");
+    require(chunk_tokens >= 1 && chunk_tokens <= 4096,
+            fmt::format("a chunk of {} tokens is not possible", chunk_tokens), "--chunk", "use 1 to 4096");
     require(context_tokens >= chunk_tokens && context_tokens % chunk_tokens == 0,
             fmt::format("a context of {} tokens is no multiple of the chunk of {}", context_tokens, chunk_tokens),
             "--context", "use a multiple of --chunk");
@@ -94,8 +94,8 @@ hlo::Module trace_program(const checkpoint::ModelConfig& config, const model::We
     geometry.check(config);
     if (spec.bucket < geometry.chunk_tokens || spec.bucket > geometry.context_tokens) {
         throw Error(ErrorCode::bad_request,
-                    fmt::format("a bucket of {} tokens is not between the chunk of {} and the context of {}", spec.bucket,
-                                geometry.chunk_tokens, geometry.context_tokens),
+                    fmt::format("a bucket of {} tokens is not between the chunk of {} and the context of {}",
+                                spec.bucket, geometry.chunk_tokens, geometry.context_tokens),
                     {{"field", "--context"}}, "use other sizes");
     }
     if (spec.kind == ProgramKind::copy) return copy_program(config, geometry, spec);

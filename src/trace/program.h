@@ -50,24 +50,24 @@ struct ProgramSpec {
 
 // Names of inputs and outputs beside the packed weights. R: rows of the step, the chunk's tokens or the slots. Of the
 // geometry's type except for s32 positions, places and ranks.
-inline constexpr const char* kEmbeddings = "embeddings";          // [R, hidden_size], scaled
-inline constexpr const char* kPerLayerRows = "per_layer_rows";    // [R, layers * ple_dim], scaled
+inline constexpr const char* kEmbeddings = "embeddings";           // [R, hidden_size], scaled
+inline constexpr const char* kPerLayerRows = "per_layer_rows";     // [R, layers * ple_dim], scaled
 inline constexpr const char* kSlidingCosines = "sliding_cosines";  // [R, head_dim], and three more tables
 inline constexpr const char* kSlidingSines = "sliding_sines";
 inline constexpr const char* kFullCosines = "full_cosines";
 inline constexpr const char* kFullSines = "full_sines";
-inline constexpr const char* kPositions = "positions";            // s32 [R]: absolute
-inline constexpr const char* kFullRows = "full_rows";             // s32: cache row of the chunk's first token [], or of each slot [R]
-inline constexpr const char* kRingRows = "ring_rows";             // the same for the rings
-inline constexpr const char* kRingPositions = "ring_positions";   // s32 [ring], or [R, ring]: what a ring row holds; -1: nothing
-inline constexpr const char* kSlot = "slot";                      // s32 []: of a prefill
-inline constexpr const char* kTarget = "target";                  // s32 []: of a copy
-inline constexpr const char* kOutputRow = "output_row";           // s32 []: of a prefill, the row whose logits are wanted
-inline constexpr const char* kRank = "rank";                      // s32 []
-inline constexpr const char* kCapThresholds = "cap_thresholds";   // bf16 [n]: model::cap_thresholds, of a capped model in bf16
-inline constexpr const char* kLogits = "logits";                  // f32 [O, vocab / ranks]: before the cap; O: 1 or R
-inline constexpr const char* kBestValue = "best_value";           // f32 [O]: this rank's largest logit
-inline constexpr const char* kBestId = "best_id";                 // s32 [O]: lowest id that the cap maps to the same
+inline constexpr const char* kPositions = "positions";  // s32 [R]: absolute
+inline constexpr const char* kFullRows = "full_rows";   // s32: cache row of a chunk's first token [], of each slot [R]
+inline constexpr const char* kRingRows = "ring_rows";   // the same for the rings
+inline constexpr const char* kRingPositions = "ring_positions";  // s32 [ring] or [R, ring]: what rows hold; -1: nothing
+inline constexpr const char* kSlot = "slot";                     // s32 []: of a prefill
+inline constexpr const char* kTarget = "target";                 // s32 []: of a copy
+inline constexpr const char* kOutputRow = "output_row";  // s32 []: of a prefill, the row whose logits are wanted
+inline constexpr const char* kRank = "rank";             // s32 []
+inline constexpr const char* kCapThresholds = "cap_thresholds";  // bf16 [n]: model::cap_thresholds, in bf16 with a cap
+inline constexpr const char* kLogits = "logits";                 // f32 [O, vocab / ranks]: before the cap; O: 1 or R
+inline constexpr const char* kBestValue = "best_value";          // f32 [O]: this rank's largest logit
+inline constexpr const char* kBestId = "best_id";                // s32 [O]: lowest id that the cap maps to the same
 
 std::string keys_name(int32_t layer);
 std::string values_name(int32_t layer);

@@ -99,7 +99,8 @@ HostFigures host_figures(const BundleEmitter& emitter, std::span<const ProgramFi
     if (const auto& table = plan.weights.ple_embedding) {
         host.table_bytes += stored_bytes(plan.slots.at(static_cast<size_t>(table->slot)));
     }
-    // A slice is gathered while of each rank one queue is filled and one is sent, each a slice over its measure at most.
+    // A slice is gathered while of each rank one queue is filled and one is sent, each a slice over its measure at
+    // most.
     host.transfer_bytes = kTransferBytes * (2 + ranks * 4);
     size_t by_kind[3] = {};  // programs of one kind share their buffers
     for (const ProgramFigures& figures : programs) {

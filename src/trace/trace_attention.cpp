@@ -62,7 +62,8 @@ KeysValues TraceOps::keep(int32_t layer, Value keys, Value values) {
             return builder_.dynamic_update_slice(buffer, chunk, std::array{row, host_.at(kSlot), zero, zero});
         }
         for (int64_t slot = 0; slot < geometry_.slots; ++slot) {
-            const Node token = builder_.reshape(builder_.slice_axis(rows, 0, slot, slot + 1), {1, 1, sizes[2], sizes[3]});
+            const Node token =
+                builder_.reshape(builder_.slice_axis(rows, 0, slot, slot + 1), {1, 1, sizes[2], sizes[3]});
             const Node place = builder_.constant(ElementType::s32, static_cast<double>(slot));
             buffer = builder_.dynamic_update_slice(buffer, token, std::array{element(row, slot), place, zero, zero});
         }

@@ -34,8 +34,8 @@ Routing TraceOps::route(Value router_logits, Weight per_expert_scale, int32_t to
         const Node best = builder_.reduce(left, Opcode::maximum, {1}, -1.0);
         const Node is_best = builder_.compare(Comparison::eq, left, spread(best, all, {0}));
         const Node none = builder_.splat(ElementType::s32, static_cast<double>(all[1]), all);
-        const Node expert = builder_.reduce(builder_.select(is_best, ids, none), Opcode::minimum, {1},
-                                            static_cast<double>(all[1]));
+        const Node expert =
+            builder_.reduce(builder_.select(is_best, ids, none), Opcode::minimum, {1}, static_cast<double>(all[1]));
         const Node is_chosen = builder_.compare(Comparison::eq, ids, spread(expert, all, {0}));
         const Node zero = builder_.splat(ElementType::f32, 0.0, all);
         choice.experts.push_back(expert);
@@ -84,8 +84,8 @@ TraceOps::Node TraceOps::chosen_experts(Node x, const Choice& choice, Node gate_
         for (const Node& chosen : choice.experts) {
             const Node id = element(chosen, row);
             const Node both = rounded(product(token, expert_of(gate_up, id)));
-            const Node gated = builder_.multiply(gelu(builder_.slice_axis(both, 1, 0, ff)),
-                                                 builder_.slice_axis(both, 1, ff, 2 * ff));
+            const Node gated =
+                builder_.multiply(gelu(builder_.slice_axis(both, 1, 0, ff)), builder_.slice_axis(both, 1, ff, 2 * ff));
             partial.push_back(product(gated, expert_of(down, id)));
         }
     }

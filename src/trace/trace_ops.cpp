@@ -14,8 +14,8 @@ using hlo::Shape;
 using model::Value;
 using model::Weight;
 
-TraceOps::TraceOps(hlo::Builder& builder, const checkpoint::ModelConfig& config,
-                   const Packing& packing, const Geometry& geometry, const ProgramSpec& spec)
+TraceOps::TraceOps(hlo::Builder& builder, const checkpoint::ModelConfig& config, const Packing& packing,
+                   const Geometry& geometry, const ProgramSpec& spec)
     : builder_(builder),
       config_(config),
       packing_(packing),
@@ -199,8 +199,8 @@ std::vector<hlo::Output> TraceOps::decide(Node logits) {
         threshold = builder_.reduce(builder_.select(is_below, spread_steps, lowest), Opcode::maximum, {1}, kLowest);
     }
     const Node is_number = builder_.compare(hlo::Comparison::eq, best, best);
-    const Node is_best = builder_.logical_and(builder_.compare(hlo::Comparison::ge, logits, spread(threshold, all, {0})),
-                                              spread(is_number, all, {0}));
+    const Node is_best = builder_.logical_and(
+        builder_.compare(hlo::Comparison::ge, logits, spread(threshold, all, {0})), spread(is_number, all, {0}));
     const auto sentinel = static_cast<double>(config_.vocab_size);
     const Node places = builder_.select(is_best, builder_.iota(ElementType::f32, all, 1),
                                         builder_.splat(ElementType::f32, sentinel, all));

@@ -13,12 +13,12 @@
 
 namespace gemmatrace::trace {
 
-// Values are matrices [rows, columns of this rank] of the geometry's type. Rounding is stated: products and sums of many
-// are f32 and converted once; what rounds after every operation is written in operations of that type.
+// Values are matrices [rows, columns of this rank] of the geometry's type. Rounding is stated: products and sums of
+// many are f32 and converted once; what rounds after every operation is written in operations of that type.
 class TraceOps : public model::Ops {
   public:
-    TraceOps(hlo::Builder& builder, const checkpoint::ModelConfig& config,
-             const Packing& packing, const Geometry& geometry, const ProgramSpec& spec);
+    TraceOps(hlo::Builder& builder, const checkpoint::ModelConfig& config, const Packing& packing,
+             const Geometry& geometry, const ProgramSpec& spec);
 
     model::Value embeddings() override;
     model::Value per_layer_rows() override;
@@ -55,9 +55,7 @@ class TraceOps : public model::Ops {
         std::vector<Node> weights;  // f32 [rows]
     };
 
-    bool decides_by_cap() const {
-        return config_.final_softcap && geometry_.precision == model::Precision::bf16;
-    }
+    bool decides_by_cap() const { return config_.final_softcap && geometry_.precision == model::Precision::bf16; }
     bool is_decode() const { return spec_.kind == ProgramKind::decode; }
     bool is_ring(int32_t layer) const;
     int64_t ring_rows() const;  // of a ring that a step of this bucket reads

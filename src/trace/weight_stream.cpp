@@ -43,8 +43,7 @@ void copy_run(const StoredTensor& tensor, size_t first, size_t count, std::byte*
         return;
     }
     for (size_t index = 0; index < count; ++index) {
-        const uint16_t bits =
-            float_to_bf16(model::stored_element(tensor, first + index, model::Precision::bf16));
+        const uint16_t bits = float_to_bf16(model::stored_element(tensor, first + index, model::Precision::bf16));
         std::memcpy(out + index * 2, &bits, 2);
     }
 }

@@ -119,7 +119,8 @@ TEST_P(EveryIsa, ALinearRowDoesNotDependOnItsNeighbours) {
     const auto x = nasty_values(static_cast<size_t>(columns) * tokens, 3);
     const auto weights = as_bf16(nasty_values(static_cast<size_t>(columns) * 9, 4));
     std::vector<float> together(tokens * 9);
-    fast().linear_bf16(x.data(), columns, tokens, weights.data(), columns, 0, 9, together.data(), 9, true, scratch_.data());
+    fast().linear_bf16(x.data(), columns, tokens, weights.data(), columns, 0, 9, together.data(), 9, true,
+                       scratch_.data());
     for (int32_t token = 0; token < tokens; ++token) {
         for (int64_t row = 0; row < 9; ++row) {
             float alone[9] = {};

@@ -166,7 +166,9 @@ TEST(SamplerTest, the_greedy_choice_alone_decides_only_where_nothing_changes_it)
                               +[](SamplingParameters& parameters) { parameters.repetition_penalty = 1.1; },
                               +[](SamplingParameters& parameters) { parameters.presence_penalty = 0.5; },
                               +[](SamplingParameters& parameters) { parameters.frequency_penalty = -0.5; },
-                              +[](SamplingParameters& parameters) { parameters.logit_bias = {{4, 1.0F}}; }}) {
+                              +[](SamplingParameters& parameters) {
+                                  parameters.logit_bias = {{4, 1.0F}};
+                              }}) {
         SamplingParameters parameters = greedy;
         change(parameters);
         EXPECT_EQ(decides(parameters, 3), std::nullopt);

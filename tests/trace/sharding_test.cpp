@@ -1,5 +1,5 @@
-// What is divided over ranks computes what the CPU computes, for every combination of query heads, KV heads and ranks of
-// the published sizes, on random weights; and for some that no published size has.
+// What is divided over ranks computes what the CPU computes, for every combination of query heads, KV heads and ranks
+// of the published sizes, on random weights; and for some that no published size has.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +62,8 @@ std::filesystem::path write_random(const std::filesystem::path& directory, const
         const float spread = is_vector ? 0.3F : 1.7F / std::sqrt(static_cast<float>(slot.shape.back()));
         tensors.push_back({"model.language_model." + slot.name, slot.shape, is_vector ? 1.0F : 0.0F, spread});
     }
-    checkpoint::write_synthetic_checkpoint(directory, document, tensors, 3, size_t{1} << 30, [](size_t, size_t) {},
-                                           [] { return false; });
+    checkpoint::write_synthetic_checkpoint(
+        directory, document, tensors, 3, size_t{1} << 30, [](size_t, size_t) {}, [] { return false; });
     return directory;
 }
 
@@ -113,19 +113,22 @@ TEST_P(Sharded, ComputesWhatTheCpuComputes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Families, Sharded,
-    ::testing::Values(Heads{"E2B", 8, 1, 1, 2}, Heads{"E2B", 8, 1, 1, 4}, Heads{"E2B", 8, 1, 1, 8},
-                    Heads{"E4B", 8, 2, 2, 2}, Heads{"E4B", 8, 2, 2, 4}, Heads{"E4B", 8, 2, 2, 8},
-                    Heads{"12B", 16, 8, 1, 2}, Heads{"12B", 16, 8, 1, 4}, Heads{"12B", 16, 8, 1, 8},
-                    Heads{"26B", 16, 8, 2, 2}, Heads{"26B", 16, 8, 2, 4}, Heads{"26B", 16, 8, 2, 8},
-                    Heads{"31B", 32, 16, 4, 2}, Heads{"31B", 32, 16, 4, 4}, Heads{"31B", 32, 16, 4, 8}));
+INSTANTIATE_TEST_SUITE_P(Families, Sharded,
+                         ::testing::Values(Heads{"E2B", 8, 1, 1, 2}, Heads{"E2B", 8, 1, 1, 4}, Heads{"E2B", 8, 1, 1, 8},
+                                           Heads{"E4B", 8, 2, 2, 2}, Heads{"E4B", 8, 2, 2, 4}, Heads{"E4B", 8, 2, 2, 8},
+                                           Heads{"12B", 16, 8, 1, 2}, Heads{"12B", 16, 8, 1, 4},
+                                           Heads{"12B", 16, 8, 1, 8}, Heads{"26B", 16, 8, 2, 2},
+                                           Heads{"26B", 16, 8, 2, 4}, Heads{"26B", 16, 8, 2, 8},
+                                           Heads{"31B", 32, 16, 4, 2}, Heads{"31B", 32, 16, 4, 4},
+                                           Heads{"31B", 32, 16, 4, 8}));
 // Groups that end inside a rank: some KV heads are then held twice.
 INSTANTIATE_TEST_SUITE_P(Uneven, Sharded,
-                         ::testing::Values(Heads{"12B", 12, 3, 1, 2}, Heads{"12B", 12, 2, 3, 4}, Heads{"31B", 24, 8, 3, 4}));
+                         ::testing::Values(Heads{"12B", 12, 3, 1, 2}, Heads{"12B", 12, 2, 3, 4},
+                                           Heads{"31B", 24, 8, 3, 4}));
 
 TEST(ShardHeads, EveryRankHoldsTheHeadsThatItsQueriesRead) {
-    for (const auto& [q, kv] : {std::pair{8, 1}, {8, 2}, {16, 8}, {16, 2}, {32, 16}, {32, 4}, {12, 3}, {24, 3}, {48, 6}}) {
+    for (const auto& [q, kv] :
+         {std::pair{8, 1}, {8, 2}, {16, 8}, {16, 2}, {32, 16}, {32, 4}, {12, 3}, {24, 3}, {48, 6}}) {
         for (const int32_t ranks : {1, 2, 4, 8}) {
             if (q % ranks != 0) continue;
             checkpoint::LayerSpec spec;
@@ -136,7 +139,8 @@ TEST(ShardHeads, EveryRankHoldsTheHeadsThatItsQueriesRead) {
             for (int32_t rank = 0; rank < ranks; ++rank) {
                 for (int32_t local = 0; local < shard.q_heads; ++local) {
                     const int32_t read = (rank * shard.q_heads + local) / (q / kv);
-                    EXPECT_EQ(shard.global_kv_head(spec, rank, local / shard.group), read) << q << "/" << kv << "/" << ranks;
+                    EXPECT_EQ(shard.global_kv_head(spec, rank, local / shard.group), read)
+                        << q << "/" << kv << "/" << ranks;
                 }
             }
         }

@@ -67,8 +67,8 @@ void check_vocabulary(const Grammar& grammar, const VocabularyTrie& vocabulary) 
     for (size_t id = 0; id < grammar.size(); ++id) {
         const Node& node = grammar.node(static_cast<NodeId>(id));
         if (node.kind != NodeKind::symbol) continue;
-        const bool is_control = node.symbol >= 0 && node.symbol < vocabulary.vocab_size() &&
-                                vocabulary.bytes(node.symbol).empty();
+        const bool is_control =
+            node.symbol >= 0 && node.symbol < vocabulary.vocab_size() && vocabulary.bytes(node.symbol).empty();
         require(is_control, "symbols of a grammar are control tokens");
     }
 }
