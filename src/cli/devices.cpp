@@ -88,11 +88,7 @@ neuron::NeuronOptions device_options(const ModelOptions& options, const trace::B
         throw Error(ErrorCode::bad_request, fmt::format("a timeout of {:g} s was asked for", device.timeout_seconds),
                     {{"field", "--device-timeout"}}, fmt::format("use more than 0 and at most {:g}", kLongestTimeout));
     }
-    device.neff_of = [folder = bundle.directory(), compiled](const std::string& name) {
-        const neuron::CompiledProgram& program = compiled.find(name);
-        const auto bytes = std::make_shared<const std::string>(neuron::neff_of(folder, program));
-        return neuron::NeffSource{(folder / program.file()).string(), bytes, std::as_bytes(std::span(*bytes))};
-    };
+    device.neff_of = neuron::neffs_of(bundle.directory(), compiled);
     uint64_t scratch = 0;
     for (const neuron::CompiledProgram& program : compiled.programs)
         scratch = std::max(scratch, program.scratchpad_bytes);

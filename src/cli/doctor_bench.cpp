@@ -11,6 +11,7 @@
 #include "hlo/statistics.h"
 #include "neuron/compiled.h"
 #include "neuron/graph_cache.h"
+#include "neuron/tensor_check.h"
 
 namespace gemmatrace::cli {
 namespace {
@@ -24,14 +25,7 @@ neuron::CompileJob job_of(const hlo::Module& module, const std::string& proto) {
     job.program_sha256 = sha256(proto);
     const uint64_t largest = statistics.largest.empty() ? 0 : statistics.largest.front().shape.bytes();
     job.cost = neuron::estimate_compile({statistics.instructions, largest});
-    const auto add = [&](const std::vector<std::string>& names, const std::vector<hlo::Shape>& shapes,
-                         neuron::NeffTensor::Kind kind) {
-        for (size_t number = 0; number < names.size(); ++number) {
-            job.tensors.push_back({names[number], kind, shapes[number].bytes()});
-        }
-    };
-    add(module.parameter_names(), module.host_shape.parameters, neuron::NeffTensor::Kind::input);
-    add(module.output_names(), module.host_shape.result.elements, neuron::NeffTensor::Kind::output);
+    job.tensors = neuron::expected_tensors(module);
     return job;
 }
 

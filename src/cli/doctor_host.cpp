@@ -279,11 +279,8 @@ StepFinding look_at_versions(const StepContext& context) {
         }
         if (runtime) judge_pair(context, *compiler, *runtime, finding);
     }
-    for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
-        const char* value = std::getenv(name);
-        if (value != nullptr && *value != '\0' && std::string_view(value) != "1") {
-            finding.fail(fmt::format("{} is not 1: unset it", name));
-        }
+    for (const std::string& name : neuron::logical_core_variables()) {
+        finding.fail(fmt::format("{} is not 1: unset it", name));
     }
     return finding;
 }

@@ -15,7 +15,6 @@
 #include "cli/interrupt.h"
 #include "cpu/runner.h"
 #include "model/decision.h"
-#include "neuron/compiled.h"
 #include "neuron/nrt_library.h"
 #include "trace/bundle.h"
 
@@ -157,15 +156,11 @@ class ParityJudge {
 // What the runtime counts on each core, where it tells.
 ordered_json core_memory(int32_t ranks) {
     const auto library = neuron::NrtLibrary::open();
-    const auto stats_of = library.call().nrt_get_vnc_memory_stats;
-    if (stats_of == nullptr) return nullptr;
     ordered_json all = ordered_json::array();
     for (int32_t rank = 0; rank < ranks; ++rank) {
-        neuron::abi::MemoryStats stats = {};
-        size_t written = 0;
-        if (stats_of(static_cast<uint32_t>(rank), &stats, sizeof stats, &written) != neuron::abi::kSuccess)
-            return nullptr;
-        all.push_back({{"used_bytes", stats.bytes_used}, {"limit_bytes", stats.bytes_limit}});
+        const auto stats = library.memory_stats(rank);
+        if (!stats) return nullptr;
+        all.push_back({{"used_bytes", stats->bytes_used}, {"limit_bytes", stats->bytes_limit}});
     }
     return all;
 }
@@ -175,12 +170,9 @@ class DeviceSide {
     DeviceSide(const StepContext& context, const std::filesystem::path& checkpoint, const trace::Bundle& bundle,
                StepFinding& finding)
         : finding_(finding), slots_(bundle.manifest().geometry.slots) {
-        const neuron::Compiled compiled = neuron::read_compiled(bundle.directory(), bundle.manifest());
         neuron::NeuronOptions options = doctor_device_options(context, bundle.directory() / "programs");
-        options.neff_of = [folder = bundle.directory(), compiled](const std::string& name) {
-            const auto bytes = std::make_shared<const std::string>(neuron::neff_of(folder, compiled.find(name)));
-            return neuron::NeffSource{name, bytes, std::as_bytes(std::span(*bytes))};
-        };
+        options.neff_of =
+            neuron::neffs_of(bundle.directory(), neuron::read_compiled(bundle.directory(), bundle.manifest()));
         const auto start = ParityClock::now();
         uint64_t weight_bytes = 0;
         trace::DeviceModelOptions programs = bundle.options();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -236,17 +237,12 @@ void SlotBook::save(int32_t slot, int64_t length) {
 // loss costs least, because its neighbours are closest, and the newest last.
 void SlotBook::drop_one_saved(int32_t besides) {
     const size_t share = std::max<size_t>(1, most_saved_ / records_.size());
-    Record* giver = &at(besides);
-    if (giver->saved.size() <= share) {
-        for (Record& record : records_) {
-            if (&record == &at(besides) || record.saved.empty()) continue;
-            const bool has_more = record.saved.size() > share;
-            const bool is_better = giver == &at(besides) || has_more > (giver->saved.size() > share) ||
-                                   (has_more == (giver->saved.size() > share) && record.last_use < giver->last_use);
-            if (is_better) giver = &record;
-        }
-    }
-    std::vector<Saved>& saved = giver->saved;
+    const auto claim = [&, own = &at(besides)](const Record& record) {
+        const bool has_more = record.saved.size() > share;
+        return std::tuple(!record.saved.empty(), has_more && &record == own, has_more, &record != own,
+                          ~record.last_use);
+    };
+    std::vector<Saved>& saved = std::ranges::max_element(records_, {}, claim)->saved;
     size_t victim = 0;
     int64_t smallest = INT64_MAX;
     for (size_t index = 0; index + 1 < saved.size(); ++index) {

@@ -220,13 +220,9 @@ void NeuronDevice::check_memory(RankTurn& turn, const char* function, const std:
     }
     if (!planned.empty()) error.add_context("planned_of_a_core", planned);
     error.add_context("taken_by_us", format_bytes(allocated_bytes_));
-    abi::MemoryStats stats = {};
-    size_t written = 0;
-    const auto memory_stats = runtime_.call().nrt_get_vnc_memory_stats;
-    if (memory_stats != nullptr &&
-        memory_stats(static_cast<uint32_t>(turn.rank()), &stats, sizeof stats, &written) == abi::kSuccess) {
+    if (const auto stats = runtime_.library().memory_stats(turn.rank())) {
         error.add_context("counted_by_runtime",
-                          fmt::format("{} of {}", format_bytes(stats.bytes_used), format_bytes(stats.bytes_limit)));
+                          fmt::format("{} of {}", format_bytes(stats->bytes_used), format_bytes(stats->bytes_limit)));
     }
     throw Error(error);
 }
@@ -369,6 +365,14 @@ void NeuronDevice::free_rank(RankTurn& turn) {
 }
 
 }  // namespace
+
+std::function<NeffSource(const std::string& program_name)> neffs_of(std::filesystem::path bundle, Compiled compiled) {
+    return [bundle = std::move(bundle), compiled = std::move(compiled)](const std::string& name) {
+        const CompiledProgram& program = compiled.find(name);
+        const auto bytes = std::make_shared<const std::string>(neff_of(bundle, program));
+        return NeffSource{(bundle / program.file()).string(), bytes, std::as_bytes(std::span(*bytes))};
+    };
+}
 
 std::unique_ptr<trace::Device> make_neuron_device(int32_t ranks, NeuronOptions options) {
     return std::make_unique<NeuronDevice>(ranks, std::move(options));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "neuron/compiled.h"
 #include "neuron/watchdog.h"
 #include "trace/device.h"
 
@@ -23,6 +25,9 @@ struct NeffSource {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
 };
+
+// For NeuronOptions::neff_of: the NEFFs of a compiled bundle, each verified when it is asked for.
+std::function<NeffSource(const std::string& program_name)> neffs_of(std::filesystem::path bundle, Compiled compiled);
 
 struct NeuronOptions {
     std::string cores;  // as NEURON_RT_VISIBLE_CORES; empty: see choose_cores()

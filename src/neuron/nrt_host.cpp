@@ -61,12 +61,10 @@ int free_port() {
     return ntohs(address.sin_port);
 }
 
-// Logical cores of several physical ones exist on later chips only; a runtime that is told to make them fails oddly.
 void refuse_logical_cores() {
-    for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
-        const char* value = std::getenv(name);
-        if (value == nullptr || *value == '\0' || std::string_view(value) == "1") continue;
-        throw Error(ErrorCode::unsupported, fmt::format("{} is {}, and this chip has cores of one only", name, value),
+    for (const std::string& name : logical_core_variables()) {
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{} is {}, and this chip has cores of one only", name, std::getenv(name.c_str())),
                     {{"variable", name}}, fmt::format("unset {}", name));
     }
 }
@@ -104,6 +102,15 @@ std::string output_of(const char* command) {
 }
 
 }  // namespace
+
+std::vector<std::string> logical_core_variables() {
+    std::vector<std::string> set;
+    for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
+        const char* value = std::getenv(name);
+        if (value != nullptr && *value != '\0' && std::string_view(value) != "1") set.emplace_back(name);
+    }
+    return set;
+}
 
 std::string CoreRange::text() const {
     return count == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + count - 1);

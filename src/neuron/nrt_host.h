@@ -27,6 +27,10 @@ CoreRange parse_cores(const std::string& text, const std::string& field);
 // the machine's first. Throws Error(bad_request) when they are fewer.
 CoreRange choose_cores(const std::string& option, int32_t ranks);
 
+// Variables of the environment that ask for logical cores of several physical ones. Those exist on later chips only; a
+// runtime that is told to make them fails oddly.
+std::vector<std::string> logical_core_variables();
+
 // The variables that the runtime is to see, by name; an empty value: none. Throws Error(unsupported) when the
 // environment asks for logical cores of several physical ones. Finds a free port for the ranks to meet at.
 std::vector<std::pair<std::string, std::string>> runtime_environment(const CoreRange& cores, double timeout_seconds);

@@ -116,6 +116,16 @@ std::string NrtLibrary::version_text() const {
     return fmt::format("{}.{}.{}", version_.major, version_.minor, version_.patch);
 }
 
+std::optional<abi::MemoryStats> NrtLibrary::memory_stats(int32_t core) const {
+    abi::MemoryStats stats = {};
+    size_t written = 0;
+    const auto ask = functions_.nrt_get_vnc_memory_stats;
+    if (ask == nullptr || ask(static_cast<uint32_t>(core), &stats, sizeof stats, &written) != abi::kSuccess) {
+        return std::nullopt;
+    }
+    return stats;
+}
+
 uint32_t NrtLibrary::core_count() const {
     const auto count_cores = functions_.nrt_get_total_vnc_count != nullptr ? functions_.nrt_get_total_vnc_count
                                                                            : functions_.nrt_get_total_nc_count;

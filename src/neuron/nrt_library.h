@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class NrtLibrary {
 
     // Cores of this machine's driver, whether in use or not. Throws Error(device) with the status.
     uint32_t core_count() const;
+    // What the runtime counts on one of our cores; nothing when it does not tell.
+    std::optional<abi::MemoryStats> memory_stats(int32_t core) const;
     // Family and size as the library numbers them; zeros when it cannot tell.
     abi::InstanceInfo instance() const;
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "base/error.h"
 
 namespace gemmatrace::neuron {
@@ -15,7 +13,9 @@ namespace {
                 "compile the bundle again with `gemmatrace compile`");
 }
 
-std::vector<NeffTensor> tensors_of(const hlo::Module& module) {
+}  // namespace
+
+std::vector<NeffTensor> expected_tensors(const hlo::Module& module) {
     std::vector<NeffTensor> tensors;
     const auto inputs = module.parameter_names();
     for (size_t number = 0; number < inputs.size(); ++number) {
@@ -30,13 +30,11 @@ std::vector<NeffTensor> tensors_of(const hlo::Module& module) {
     return tensors;
 }
 
-}  // namespace
-
 void check_neff(const NeffInfo& neff, const hlo::Module& module, const std::string& where) {
     if (neff.lnc_size > 1) {
         refuse_neff(fmt::format("the program was compiled for logical cores of {}", neff.lnc_size), where);
     }
-    const auto difference = first_difference(neff, tensors_of(module));
+    const auto difference = first_difference(neff, expected_tensors(module));
     if (!difference) return;
     const char* side = difference->side();
     const std::string& name = difference->name;

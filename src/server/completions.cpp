@@ -285,7 +285,7 @@ class CompletionReply : public DialectReply {
 }  // namespace
 
 void answer_completions(const RouteContext& context, const ordered_json& body) {
-    CompletionRequest request = parse_completion_request(context.service, body);
+    const CompletionRequest request = parse_completion_request(context.service, body);
     const auto reply = std::make_shared<CompletionReply>(context, request);
     const auto generation = Generation::start(context.service, request.jobs, reply);
     context.writer->on_gone([generation] { generation->cancel(); });

@@ -153,26 +153,6 @@ std::vector<ProgramTensor> tensors_of(const hlo::Module& module, const std::vect
     return tensors;
 }
 
-size_t step_bytes(const ProgramEntry& entry) {
-    size_t bytes = 0;
-    for (const auto* tensors : {&entry.inputs, &entry.outputs}) {
-        for (const ProgramTensor& tensor : *tensors) {
-            if (tensor.role == ProgramTensor::Role::step) bytes += tensor.shape.bytes();
-        }
-    }
-    return bytes;
-}
-
-// Programs of one kind share their buffers, so the largest counts for each kind.
-size_t step_bytes(const std::vector<ProgramEntry>& programs) {
-    size_t by_kind[3] = {};
-    for (const ProgramEntry& program : programs) {
-        size_t& largest = by_kind[static_cast<size_t>(program.spec.kind)];
-        largest = std::max(largest, step_bytes(program));
-    }
-    return by_kind[0] + by_kind[1] + by_kind[2];
-}
-
 void require_clean(const EmittedProgram& program) {
     if (program.findings.empty()) return;
     const hlo::Finding& first = program.findings.front();
@@ -183,6 +163,16 @@ void require_clean(const EmittedProgram& program) {
 }
 
 }  // namespace
+
+size_t step_bytes(const ProgramEntry& entry) {
+    size_t bytes = 0;
+    for (const auto* tensors : {&entry.inputs, &entry.outputs}) {
+        for (const ProgramTensor& tensor : *tensors) {
+            if (tensor.role == ProgramTensor::Role::step) bytes += tensor.shape.bytes();
+        }
+    }
+    return bytes;
+}
 
 ProgramEntry describe_program(const ProgramSpec& spec, const hlo::Module& module,
                               const std::vector<WeightRecipe>& weights) {
@@ -263,7 +253,9 @@ Manifest write_bundle(const fs::path& directory, const BundleEmitter& emitter, c
         manifest.programs.push_back(std::move(entry));
         draft.add(emitted);
     }
-    manifest.memory.step_bytes = step_bytes(manifest.programs);
+    StepBytes steps;
+    for (const ProgramEntry& program : manifest.programs) steps.add(program.spec.kind, step_bytes(program));
+    manifest.memory.step_bytes = steps.total();
     draft.publish(manifest);
     return manifest;
 }

@@ -5,6 +5,7 @@
 //   programs/prefill_c512.hlo.pb, programs/decode_c512.hlo.pb, …
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -22,6 +23,22 @@ namespace gemmatrace::trace {
 // What a program takes and gives, as a manifest says it; without the file's size and hash. Of a sound module.
 ProgramEntry describe_program(const ProgramSpec& spec, const hlo::Module& module,
                               const std::vector<WeightRecipe>& weights);
+
+// Bytes of an entry's inputs and outputs that are neither weights nor caches.
+size_t step_bytes(const ProgramEntry& entry);
+
+// Those of all programs: programs of one kind share their buffers, so the largest counts for each kind.
+class StepBytes {
+  public:
+    void add(ProgramKind kind, size_t bytes) {
+        size_t& largest = largest_[static_cast<size_t>(kind)];
+        largest = std::max(largest, bytes);
+    }
+    size_t total() const { return largest_[0] + largest_[1] + largest_[2]; }
+
+  private:
+    size_t largest_[3] = {};
+};
 
 // What to make programs for.
 struct BundleSpec {

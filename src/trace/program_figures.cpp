@@ -77,12 +77,8 @@ ProgramFigures figures_of(const BundleEmitter& emitter, const EmittedProgram& pr
     figures.bytes_read = statistics.bytes_read;
     figures.temporary_bytes = statistics.peak_temporary_bytes;
     const ProgramEntry entry = describe_program(program.spec, program.module, manifest.weights);
-    for (const auto* tensors : {&entry.inputs, &entry.outputs}) {
-        for (const ProgramTensor& tensor : *tensors) {
-            if (tensor.role == ProgramTensor::Role::step) figures.step_bytes += tensor.shape.bytes();
-            if (tensor.role == ProgramTensor::Role::weight) ++figures.weight_inputs;
-        }
-    }
+    figures.step_bytes = step_bytes(entry);
+    figures.weight_inputs = std::ranges::count(entry.inputs, ProgramTensor::Role::weight, &ProgramTensor::role);
     if (program.spec.kind == ProgramKind::decode) figures.floor_bytes = decode_floor_bytes(emitter, program.spec);
     figures.memory_bytes = manifest.memory.weight_bytes + cache_bytes_at(emitter.spec(), program.spec.bucket) +
                            figures.step_bytes + figures.temporary_bytes;
@@ -102,12 +98,9 @@ HostFigures host_figures(const BundleEmitter& emitter, std::span<const ProgramFi
     // A slice is gathered while of each rank one queue is filled and one is sent, each a slice over its measure at
     // most.
     host.transfer_bytes = kTransferBytes * (2 + ranks * 4);
-    size_t by_kind[3] = {};  // programs of one kind share their buffers
-    for (const ProgramFigures& figures : programs) {
-        size_t& largest = by_kind[static_cast<size_t>(figures.spec.kind)];
-        largest = std::max(largest, figures.step_bytes);
-    }
-    host.step_bytes = ranks * (by_kind[0] + by_kind[1] + by_kind[2]);
+    StepBytes steps;
+    for (const ProgramFigures& figures : programs) steps.add(figures.spec.kind, figures.step_bytes);
+    host.step_bytes = ranks * steps.total();
     host.own_bytes = host.transfer_bytes + host.step_bytes + kHostBaseBytes;
     host.fits = host.own_bytes + host.table_bytes <= kHostMemoryBytes;
     return host;

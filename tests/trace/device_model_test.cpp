@@ -11,6 +11,7 @@
 
 #include "cpu/runner.h"
 #include "model/decision.h"
+#include "trace/forwarding_device.h"
 #include "trace/sim_device.h"
 
 namespace gemmatrace::trace {
@@ -128,29 +129,15 @@ TEST_P(OnDevice, SlotsAtDifferentPlacesInOneStep) {
 }
 
 // Counts what is read back.
-class CountingDevice : public Device {
+class CountingDevice : public ForwardingDevice {
   public:
-    CountingDevice(std::unique_ptr<Device> inner, size_t& bytes) : inner_(std::move(inner)), bytes_(bytes) {}
-    int32_t ranks() const override { return inner_->ranks(); }
-    std::string name() const override { return inner_->name(); }
-    std::string description() const override { return inner_->description(); }
-    Buffer allocate(const std::string& name, size_t bytes) override { return inner_->allocate(name, bytes); }
-    void write(Buffer buffer, int32_t rank, size_t offset, std::span<const std::byte> bytes) override {
-        inner_->write(buffer, rank, offset, bytes);
-    }
+    CountingDevice(std::unique_ptr<Device> inner, size_t& bytes) : ForwardingDevice(std::move(inner)), bytes_(bytes) {}
     void read(std::span<const Read> reads) override {
         for (const Read& part : reads) bytes_ += part.bytes.size();
-        inner_->read(reads);
+        ForwardingDevice::read(reads);
     }
-    Program load(hlo::Module module, const BufferOf& buffer_of) override {
-        return inner_->load(std::move(module), buffer_of);
-    }
-    void start(Program program) override { inner_->start(program); }
-    void wait() override { inner_->wait(); }
-    void abandon(const Error& reason) override { inner_->abandon(reason); }
 
   private:
-    std::unique_ptr<Device> inner_;
     size_t& bytes_;
 };
 

@@ -15,6 +15,7 @@
 #include "cpu/runner.h"
 #include "hlo/value_files.h"
 #include "trace/device_model.h"
+#include "trace/forwarding_device.h"
 #include "trace/planted_faults.h"
 #include "trace/sim_device.h"
 
@@ -26,22 +27,14 @@ namespace fs = std::filesystem;
 constexpr const char* kRemedy = "see the head of tests/trace/program_values.cpp";
 
 // Passes everything on; of a run it writes down what went in and what came out, where it is told to.
-class RecordingDevice : public Device {
+class RecordingDevice : public ForwardingDevice {
   public:
-    explicit RecordingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+    using ForwardingDevice::ForwardingDevice;
 
     // Each run overwrites the one before; an empty folder: none.
     void record_into(fs::path folder) { folder_ = std::move(folder); }
     const hlo::Module& last_program() const { return programs_.at(static_cast<size_t>(last_)).module; }
 
-    int32_t ranks() const override { return inner_->ranks(); }
-    std::string name() const override { return inner_->name(); }
-    std::string description() const override { return inner_->description(); }
-    Buffer allocate(const std::string& name, size_t bytes) override { return inner_->allocate(name, bytes); }
-    void write(Buffer buffer, int32_t rank, size_t offset, std::span<const std::byte> bytes) override {
-        inner_->write(buffer, rank, offset, bytes);
-    }
-    void read(std::span<const Read> reads) override { inner_->read(reads); }
     Program load(hlo::Module module, const BufferOf& buffer_of) override {
         Loaded loaded{std::move(module), {}, {}};
         const auto places = loaded.module.parameters();
@@ -62,17 +55,15 @@ class RecordingDevice : public Device {
             loaded.results.push_back({outputs[output], buffer, bytes});
         }
         programs_.push_back(std::move(loaded));
-        return inner_->load(programs_.back().module, buffer_of);  // which numbers programs from 0 too
+        return ForwardingDevice::load(programs_.back().module, buffer_of);  // which numbers programs from 0 too
     }
     void start(Program program) override {
         last_ = program;
         const Loaded& loaded = programs_.at(static_cast<size_t>(program));
         write_values("in", loaded.parameters);
-        inner_->start(program);
+        ForwardingDevice::start(program);
         write_values("ours", loaded.results);
     }
-    void wait() override { inner_->wait(); }
-    void abandon(const Error& reason) override { inner_->abandon(reason); }
 
   private:
     struct Place {
@@ -92,13 +83,12 @@ class RecordingDevice : public Device {
             for (int32_t rank = 0; rank < ranks(); ++rank) {
                 bytes.resize(place.bytes);
                 const Read read{place.buffer, rank, 0, bytes};
-                inner_->read(std::span(&read, 1));
+                ForwardingDevice::read(std::span(&read, 1));
                 hlo::testing::write_bytes(hlo::testing::value_path(folder_ / part, rank, place.name), bytes);
             }
         }
     }
 
-    std::unique_ptr<Device> inner_;
     std::vector<Loaded> programs_;
     Program last_ = -1;
     fs::path folder_;
